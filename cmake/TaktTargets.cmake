@@ -1,0 +1,43 @@
+# Compiler settings and the one way to declare a library of takt.
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+add_library(takt_options INTERFACE)
+target_include_directories(takt_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+target_compile_options(takt_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
+  -ffp-contract=off -fno-math-errno)
+target_link_libraries(takt_options INTERFACE Threads::Threads)
+if(TAKT_SANITIZE)
+  target_compile_options(takt_options INTERFACE -fsanitize=${TAKT_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(takt_options INTERFACE -fsanitize=${TAKT_SANITIZE})
+  target_compile_definitions(takt_options INTERFACE TAKT_SANITIZED=1)
+endif()
+
+# takt_library(runtime_base SOURCES a.cpp DEPENDS takt::x PRIVATE_DEPENDS y): static library takt_runtime_base, alias
+# takt::runtime_base. DEPENDS are the only takt folders it may include, so CMake and the link enforce the arrows.
+function(takt_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(takt_${name} STATIC ${arg_SOURCES})
+  add_library(takt::${name} ALIAS takt_${name})
+  target_link_libraries(takt_${name} PUBLIC takt_options ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS})
+endfunction()
+
+# takt_interface(name DEPENDS ...): a header-only folder.
+function(takt_interface name)
+  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  add_library(takt_${name} INTERFACE)
+  add_library(takt::${name} ALIAS takt_${name})
+  target_link_libraries(takt_${name} INTERFACE takt_options ${arg_DEPENDS})
+endfunction()
+
+# Adds those of the named folders that exist already.
+function(takt_folders)
+  foreach(folder ${ARGN})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
+      add_subdirectory(${folder})
+    endif()
+  endforeach()
+endfunction()

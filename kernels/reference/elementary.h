@@ -1,0 +1,123 @@
+// sin, cos, exp, log, atan2 in double precision from IEEE operations only, so that a digest does not depend on the C
+// library or on whether it found FMA units (DESIGN section 6, "Numbers"). Needs -ffp-contract=off. Truncated Taylor
+// series after argument reduction; error below 2e-15 absolute for |x| <= 1e5 (sin, cos), relative for exp and log.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace takt::kernels {
+
+inline constexpr double kPi = 3.14159265358979323846;
+
+namespace detail {
+
+// pi/2 in three parts with trailing zeros, so that k * part is exact for |k| < 2^20 (Cody and Waite 1980).
+inline constexpr double kHalfPi1 = 0x1.921fb544p+0;
+inline constexpr double kHalfPi2 = 0x1.0b4611a6p-34;
+inline constexpr double kHalfPi3 = 0x1.3198a2e037073p-69;
+
+inline double sin_series(double x) {
+  const double s = x * x;
+  double sum = -1.0 / 1307674368000.0;  // 15!
+  sum = sum * s + 1.0 / 6227020800.0;
+  sum = sum * s - 1.0 / 39916800.0;
+  sum = sum * s + 1.0 / 362880.0;
+  sum = sum * s - 1.0 / 5040.0;
+  sum = sum * s + 1.0 / 120.0;
+  sum = sum * s - 1.0 / 6.0;
+  return x + x * (s * sum);
+}
+inline double cos_series(double x) {
+  const double s = x * x;
+  double sum = 1.0 / 20922789888000.0;  // 16!
+  sum = sum * s - 1.0 / 87178291200.0;
+  sum = sum * s + 1.0 / 479001600.0;
+  sum = sum * s - 1.0 / 3628800.0;
+  sum = sum * s + 1.0 / 40320.0;
+  sum = sum * s - 1.0 / 720.0;
+  sum = sum * s + 1.0 / 24.0;
+  sum = sum * s - 1.0 / 2.0;
+  return 1.0 + s * sum;
+}
+// Reduces x to [-pi/4, pi/4]; returns the quadrant 0..3.
+inline int reduce_half_pi(double x, double* r) {
+  const double k = std::floor(x * (2.0 / kPi) + 0.5);
+  *r = ((x - k * kHalfPi1) - k * kHalfPi2) - k * kHalfPi3;
+  return static_cast<int>(static_cast<std::int64_t>(k) & 3);
+}
+
+}  // namespace detail
+
+inline double sin(double x) {
+  double r = 0;
+  switch (detail::reduce_half_pi(x, &r)) {
+    case 0: return detail::sin_series(r);
+    case 1: return detail::cos_series(r);
+    case 2: return -detail::sin_series(r);
+    default: return -detail::cos_series(r);
+  }
+}
+inline double cos(double x) {
+  double r = 0;
+  switch (detail::reduce_half_pi(x, &r)) {
+    case 0: return detail::cos_series(r);
+    case 1: return -detail::sin_series(r);
+    case 2: return -detail::cos_series(r);
+    default: return detail::sin_series(r);
+  }
+}
+
+inline double exp(double x) {
+  if (x > 709.0) return std::numeric_limits<double>::infinity();
+  if (x < -708.0) return 0.0;  // denormal results are flushed: one setting everywhere
+  const double k = std::floor(x * 1.4426950408889634 + 0.5);
+  const double r = (x - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;  // ln 2 in two parts
+  double sum = 1.0 / 6227020800.0;
+  for (int n = 12; n >= 0; --n) {
+    constexpr double kFactorial[] = {1, 1, 2, 6, 24, 120, 720, 5040, 40320, 362880, 3628800, 39916800, 479001600};
+    sum = sum * r + 1.0 / kFactorial[n];
+  }
+  return std::ldexp(sum, static_cast<int>(k));
+}
+
+// Natural logarithm; x > 0 and normal.
+inline double log(double x) {
+  int e = 0;
+  double m = std::frexp(x, &e);
+  if (m < 0.70710678118654752) {
+    m *= 2;
+    --e;
+  }
+  const double s = (m - 1) / (m + 1);
+  const double q = s * s;
+  double sum = 1.0 / 21.0;
+  for (int n = 19; n >= 1; n -= 2) sum = sum * q + 1.0 / n;
+  return 2 * s * sum + e * 0.69314718055994531;
+}
+
+inline double atan2(double y, double x) {
+  if (x == 0 && y == 0) return 0;
+  const double ax = std::fabs(x);
+  const double ay = std::fabs(y);
+  const bool swap = ay > ax;
+  double t = swap ? ax / ay : ay / ax;
+  // atan(t) = 2 atan(t / (1 + sqrt(1 + t^2))): three halvings bring t below tan(pi/32).
+  for (int i = 0; i < 3; ++i) t = t / (1 + std::sqrt(1 + t * t));
+  const double s = t * t;
+  double sum = 1.0 / 17.0;
+  for (int n = 15; n >= 1; n -= 2) sum = 1.0 / n - sum * s;
+  double a = 8 * (t * sum);
+  if (swap) a = kPi / 2 - a;
+  if (x < 0) a = kPi - a;
+  return y < 0 ? -a : a;
+}
+
+// Wraps an angle to (-pi, pi].
+inline double wrap_angle(double a) {
+  a = a - 2 * kPi * std::floor((a + kPi) / (2 * kPi));
+  return a <= -kPi ? a + 2 * kPi : a;
+}
+
+}  // namespace takt::kernels

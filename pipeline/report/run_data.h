@@ -1,0 +1,121 @@
+// Everything one run leaves behind, in memory: what pipeline/assembly fills and the report reads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/messages/messages.h"
+#include "runtime/base/digest.h"
+#include "runtime/base/time.h"
+#include "runtime/transport/transport.h"
+#include "scheduler/dispatch/dispatch.h"
+#include "scheduler/model/model.h"
+#include "sensors/logs/log_reader.h"
+#include "sensors/rig/rig.h"
+
+namespace takt::pipeline {
+
+// One file that decided the bytes of the run.
+struct HashedInput {
+  std::string role;  // "log", "pipeline", "rig", "board", "budgets", "binary"
+  std::string path;
+  Digest digest;
+};
+
+// The machine, and whether its timing can be trusted.
+struct Environment {
+  std::string host, kernel, cpu_model, isa_class, clock_source, governor, compiler, jpeg_library;
+  int cores = 0;
+  bool preempt_rt = false;
+  double cgroup_quota_cores = 0;  // 0 = none
+  double steal_share = 0;         // of CPU time during the run
+  std::uint64_t shared_memory_free = 0;
+  std::vector<std::string> warnings;  // in words: no real-time rights, steal time, foreign threads, ...
+};
+
+// One digest per topic over every published chunk in job order (payload and identity fields).
+struct TopicDigest {
+  std::string topic;
+  std::uint64_t chunks = 0;
+  Digest digest;
+  std::string compared;  // "equal", "differs", "NOT COMPARED: reason"
+};
+
+// What the feeder met on one sensor's topic.
+struct SensorHealth {
+  std::string sensor;
+  std::uint64_t messages = 0;
+  std::uint64_t bad_frames = 0;       // could not be decoded: left out
+  std::uint64_t invalid_points = 0;   // NaN or infinite
+  std::uint64_t dropped_points = 0;   // over capacity
+  std::uint64_t gaps = 0;             // missing frames: distance above 1.5 periods
+  std::uint64_t repeats = 0;          // equal stamp or equal bytes as the frame before
+  std::uint64_t order_faults = 0;     // stamp earlier than the frame before (swapped stamps): left out
+  std::uint64_t unused = 0;           // delivered, never latched
+  std::vector<std::string> examples;  // the first few, in words with index and stamp
+};
+
+struct ObjectFrame {
+  std::uint32_t stage = 0;
+  std::uint64_t job = 0;
+  ObjectList list;
+};
+struct TrackFrame {
+  std::uint32_t stage = 0;
+  std::uint64_t job = 0;
+  TrackList list;
+  std::int64_t published_ns = 0;
+};
+
+// Ground truth of one instant, vehicle frame.
+struct TruthBox {
+  std::uint32_t id = 0;
+  ObjectClass object_class = ObjectClass::kUnknown;
+  double x = 0, y = 0, z = 0, length = 0, width = 0, height = 0, yaw = 0, vx = 0, vy = 0;
+  std::uint32_t lidar_points = 0;
+};
+struct TruthFrame {
+  SensorTime stamp;
+  std::vector<TruthBox> boxes;
+};
+
+struct StageInfo {
+  std::string type, variant;
+  std::string topic;
+};
+
+struct RunData {
+  std::string run_folder;
+  std::string command;  // reproduces the run
+  std::string pipeline_name;
+  std::string log_path;
+  std::string mode;       // "lockstep" or "real time"
+  std::string transport;  // "iceoryx (embedded RouDi)", ...
+  double rate = 1;
+  std::vector<HashedInput> inputs;
+  Environment environment;
+  sensors::Rig rig;
+  sched::Problem problem;
+  sched::Schedule schedule;
+  std::vector<std::string> schedule_notes;
+  std::vector<StageInfo> stages;  // by stage
+  ClockMap<TableDomain, SensorDomain> sensor_from_table;
+  sched::DispatchResult dispatch;
+  bool interrupted = false;
+  std::vector<sensors::LogProblem> log_problems;
+  std::vector<sched::JobRecord> records;  // by (stage, job)
+  std::vector<TopicDigest> digests;
+  std::vector<SensorHealth> health;
+  transport::PoolPlan pools;
+  std::vector<transport::PoolUse> pool_use;
+  std::uint64_t resident_bytes = 0;
+  bool allocation_guard = false;  // counted; false under sanitizers
+  std::vector<ObjectFrame> objects;
+  std::vector<TrackFrame> tracks;
+  std::vector<TruthFrame> truth;  // ascending; empty when the log has none
+};
+
+}  // namespace takt::pipeline

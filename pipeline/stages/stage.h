@@ -1,0 +1,80 @@
+// A perception function as the scheduler runs it: fixed phases over fixed capacities, no allocation after create().
+//
+// A job runs phase 0, 1, ... in order. Between two phases all parts of the gang meet, so a phase may read whatever an
+// earlier phase wrote. In a `parallel` phase part p of k works on its share; results must not depend on k (byte for
+// byte). In a serial phase only part 0 works.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/messages/messages.h"
+#include "runtime/base/status.h"
+#include "runtime/base/time.h"
+#include "runtime/base/yaml.h"
+#include "runtime/transport/chunk.h"
+#include "sensors/rig/rig.h"
+
+namespace takt::pipeline {
+
+// One latched input. chunk is empty when missing.
+struct StageInput {
+  transport::ChunkView chunk;
+  bool repeat = false;  // a sensor sample that an earlier job used already
+  bool held = false;    // an older producer job's output (hold(n))
+};
+
+// What a job sees. Output: payload capacity is output_bytes(); header.sources, capture and payload_bytes are set by
+// the stage's last phase through `output_header`.
+struct StageJob {
+  std::uint64_t number = 0;
+  SensorTime now;                      // nominal start in sensor time: what a track list is predicted to
+  std::span<const StageInput> inputs;  // in the order of the pipeline file
+  transport::ChunkHeader* output_header = nullptr;
+  std::byte* output = nullptr;
+  bool repaired = false;  // out: a bad frame was repaired or left out by a stated rule
+};
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  [[nodiscard]] virtual int phases() const = 0;
+  [[nodiscard]] virtual bool parallel(int phase) const = 0;
+  // Worker threads. Deterministic: equal inputs and state give equal bytes for any `parts`.
+  virtual void run(int phase, int part, int parts, StageJob& job) = 0;
+  // State is double-buffered: published() makes this job's state the current one; without it the last one stays.
+  virtual void published() {}
+  [[nodiscard]] virtual std::uint32_t output_schema() const = 0;
+  [[nodiscard]] virtual std::uint64_t output_bytes() const = 0;
+  // Fills chunks with the most expensive input of the declared capacity, for `takt profile`; input i of `inputs`.
+  virtual void adversarial_input(std::size_t input, std::uint32_t seed, transport::ChunkHeader& header,
+                                 std::span<std::byte> payload) const = 0;
+};
+
+// How an input of a stage is connected: to a sensor of the rig, or to a stage whose objects come from a sensor.
+struct StageConnection {
+  std::string name;                            // input name of the pipeline file
+  const sensors::RigSensor* sensor = nullptr;  // direct sensor input
+  std::size_t sensor_index = 0;                // in the rig; for stage inputs: of the sensor behind an object list
+  std::uint32_t schema = 0;                    // payload that arrives
+};
+
+// Types: "camera_classical", "lidar_classical", "radar_cluster", "fusion_tracker". Reads its parameters from `params`
+// (errors are collected in the document) and allocates everything it will ever use.
+struct StageSpec {
+  std::string type;
+  std::string variant;  // "full", "lite"
+  std::string name;
+  std::vector<StageConnection> inputs;
+  const sensors::Rig* rig = nullptr;
+};
+Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNode& params);
+
+// Known type names, for "did you mean".
+const std::vector<std::string>& stage_types();
+
+}  // namespace takt::pipeline

@@ -1,0 +1,98 @@
+// Executes a schedule: one dispatcher per core, one pinned worker per stage and core (DESIGN section 5, "Dispatch").
+// Two clocks: real time, and lockstep, where virtual time steps from event to event of the table and jobs take their
+// budget. Selection, bindings and publication order are the same in both; a clean run gives the same bytes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "scheduler/dispatch/record.h"
+#include "scheduler/model/model.h"
+
+namespace takt::sched {
+
+// One job about to run. Points into the schedule; lives as long as the run.
+struct Job {
+  std::uint32_t slot = 0;
+  std::uint32_t stage = 0;
+  std::uint64_t number = 0;  // absolute, counting skipped ones
+  std::uint64_t hyperperiod = 0;
+  TableTime nominal_start;  // rounded up
+  TableTime slot_end;       // rounded down
+};
+
+// Barrier of one gang. With one core every call returns at once. Spins: the gang starts together and the work between
+// two barriers is balanced; it gives up at nothing but completion in this version (isolation comes with policies).
+class Gang {
+ public:
+  explicit Gang(int parts) : parts_(parts) {}
+  void arrive_and_wait();
+  [[nodiscard]] int parts() const { return parts_; }
+
+ private:
+  const int parts_;
+  std::atomic<int> arrived_{0};
+  std::atomic<unsigned> generation_{0};
+};
+
+// Everything the dispatcher needs of the world; pipeline/assembly implements it. One object per stage.
+class StageHost {
+ public:
+  virtual ~StageHost() = default;
+  // Dispatcher thread, at the nominal start: select every input, loan the output. Fills record.inputs, input_count,
+  // flags (missing, repeat, held, fill) and reason. False: do not run (missing required input, no credit).
+  // `patience`: how long to wait for a sample that is not physically there (zero in lockstep: then wait without limit).
+  virtual bool latch(const Job& job, Duration patience, JobRecord& record) = 0;
+  // Worker threads, all parts of the gang. Sees pointers only.
+  virtual void run(const Job& job, int part, Gang& gang) = 0;
+  // Dispatcher thread of the last core: hand the output over; sets record.published, output_bytes.
+  virtual void publish(const Job& job, JobRecord& record) = 0;
+  // Dispatcher thread: the output is not wanted any more. Also called after latch() returned false.
+  virtual void discard(const Job& job) = 0;
+  // Dispatcher thread, after publish or discard: inputs may be let go.
+  virtual void finish(const Job& job) = 0;
+};
+
+struct DispatchOptions {
+  bool lockstep = false;
+  std::uint64_t hyperperiods = 0;           // how many to run
+  double rate = 1.0;                        // real time only: table seconds per host second
+  bool realtime_rights = true;              // try SCHED_FIFO, affinity, mlockall; what was refused is reported
+  const std::atomic<bool>* stop = nullptr;  // graceful stop: checked at every hyperperiod boundary
+};
+
+// What was asked of the system and what it granted, for the report.
+struct RealtimeRights {
+  bool fifo = false;
+  bool affinity = false;
+  bool memory_locked = false;
+  std::string refused;  // in words, "" when all were granted
+};
+
+struct DispatchResult {
+  std::uint64_t hyperperiods_run = 0;
+  bool stopped = false;
+  RealtimeRights rights;
+  HostTime started;               // host time of table time 0 (real time)
+  std::vector<double> core_busy;  // share of the run each core spent in jobs, by core
+};
+
+// Runs the table. Blocks until done or stopped. kEnvironment when threads cannot be created.
+// `sink` may be called from several dispatcher threads at once (one per core; core index given).
+Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& stages,
+                                const DispatchOptions& options,
+                                const std::function<void(std::size_t core, const JobRecord&)>& sink);
+
+// Measured start errors of this machine: alternating timed wake-ups on every core with the same rights as a run.
+// w = clamp(p99.9 of the wake-up error, 200 us, 5 ms) per core.
+struct WakeupErrors {
+  std::vector<Duration> p999;  // by core
+  std::vector<Duration> max;
+};
+WakeupErrors measure_wakeup(const Board& board, Duration how_long);
+
+}  // namespace takt::sched

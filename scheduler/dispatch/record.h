@@ -1,0 +1,82 @@
+// One fixed-size record per job (DESIGN section 4.6), written by the dispatcher into a preallocated ring.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/digest.h"
+
+namespace takt::sched {
+
+// One class per job, in this precedence (DESIGN section 2).
+enum class JobClass : std::uint8_t { kSkipped, kMissing, kLateStart, kOverrun, kLate, kOk };
+const char* name_of(JobClass job_class);
+inline constexpr std::size_t kJobClasses = 6;
+
+// Conditions that were true, whatever the class.
+enum JobFlags : std::uint32_t {
+  kFlagMissingInput = 1,
+  kFlagLateStart = 2,
+  kFlagOverrun = 4,
+  kFlagLate = 8,
+  kFlagRepeatInput = 16,
+  kFlagHeldInput = 32,
+  kFlagDiscarded = 64,  // the late output was not published
+  kFlagFill = 128,      // pipeline fill: a bound producer job lies before job 0
+  kFlagRepaired = 256,  // a bad frame was repaired or left out by a stated rule
+};
+
+enum class Reason : std::uint8_t {
+  kNone,
+  kPreviousRunning,  // skipped: the stage's worker is still busy with an earlier job
+  kNoCredit,         // skipped: no output chunk within the plan
+  kFeederLate,       // missing: the sample was not physically there within w
+  kNoSample,         // missing: no sample has arrived in table time
+  kProducerNothing,  // missing: the bound job produced nothing
+  kBadFrame,         // the sample could not be decoded
+  kFill,             // missing: before the first job of the producer
+};
+const char* name_of(Reason reason);
+
+inline constexpr std::size_t kMaxInputs = 8;
+
+// Where an input came from. kind mirrors transport::Selection: 0 new, 1 repeat, 2 held, 3 missing.
+struct InputRecord {
+  std::uint64_t job = 0;        // producer job, or index of the sample in its channel
+  std::int64_t capture_ns = 0;  // newest capture stamp behind it (SensorTime)
+  std::int64_t arrival_ns = 0;  // sensor inputs
+  std::uint8_t kind = 3;
+  Reason reason = Reason::kNone;
+  std::uint8_t moved = 0;  // 1 when segment and offset differed from those published: an error of takt
+  std::uint8_t reserved[5] = {};
+};
+
+// Times are table time in ns; kNever when it did not happen.
+inline constexpr std::int64_t kNever = INT64_MIN;
+
+struct JobRecord {
+  std::uint32_t stage = 0;
+  std::uint32_t slot = 0;  // index into Schedule::slots
+  std::uint64_t job = 0;   // absolute number
+  std::uint64_t hyperperiod = 0;
+  std::uint32_t variant = 0;
+  std::uint32_t cores = 1;  // k
+  std::int64_t nominal_start = kNever;
+  std::int64_t actual_start = kNever;  // of the last worker of the gang
+  std::int64_t completion = kNever;
+  std::int64_t publication = kNever;  // when publish() returned
+  std::int64_t slot_end = kNever;
+  std::int64_t cpu_ns = 0;  // CPU time of all workers
+  std::uint32_t flags = 0;
+  std::uint32_t page_faults = 0;   // of the workers during the job
+  std::uint64_t copied_bytes = 0;  // memcpy and memmove in the timed threads during the job
+  std::uint32_t allocations = 0;   // heap allocations in the timed threads during the job
+  JobClass job_class = JobClass::kOk;
+  Reason reason = Reason::kNone;
+  std::uint8_t input_count = 0;
+  std::uint8_t published = 0;
+  InputRecord inputs[kMaxInputs];
+  std::uint64_t output_bytes = 0;
+  Digest output;  // filled in by the recorder, on the housekeeping reserve
+};
+
+}  // namespace takt::sched

@@ -1,0 +1,61 @@
+// One interface for every recorded format (DESIGN sections 2 and 8).
+//
+// Order of messages: (arrival, topic, capture stamp, channel id, index in channel): total, the same on every machine.
+// A message is never released before its last captured byte: arrival >= end of exposure or sweep; sets without arrival
+// times get a declared delay, which `describe` prints.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/time.h"
+
+namespace takt::sensors {
+
+struct LogChannel {
+  std::uint32_t id = 0;
+  std::string topic;
+  std::string encoding;  // message encoding: "protobuf", "json", "cdr"
+  std::string schema;    // "foxglove.CompressedImage"
+  std::uint64_t messages = 0;
+};
+
+// One message; bytes stay valid until the next call of the reader.
+struct LogMessage {
+  const LogChannel* channel = nullptr;
+  std::uint64_t index = 0;  // within its channel, in log order
+  SensorTime arrival;       // when the system could have had it
+  SensorTime capture;       // its stamp reference
+  std::span<const std::byte> bytes;
+};
+
+// Damage found while reading: it is counted and reported, reading goes on where that is possible.
+struct LogProblem {
+  std::string kind;          // "truncated chunk", "bad CRC", "unknown compression", ...
+  std::uint64_t offset = 0;  // byte offset in the file
+  std::string detail;
+};
+
+class LogReader {
+ public:
+  virtual ~LogReader() = default;
+  [[nodiscard]] virtual const std::vector<LogChannel>& channels() const = 0;
+  // First and last arrival; nullopt for an empty log.
+  [[nodiscard]] virtual std::optional<std::pair<SensorTime, SensorTime>> span() const = 0;
+  // The next message in order, nullopt at the end. Only messages of `select`ed topics (all by default).
+  virtual Result<std::optional<LogMessage>> next() = 0;
+  virtual void select(const std::vector<std::string>& topics) = 0;
+  virtual void rewind() = 0;
+  [[nodiscard]] virtual const std::vector<LogProblem>& problems() const = 0;
+};
+
+// Opens by magic bytes. kInput: missing, unreadable, unknown format, nothing recoverable.
+Result<std::unique_ptr<LogReader>> open_log(const std::string& path);
+
+}  // namespace takt::sensors
