@@ -1,0 +1,34 @@
+// Turns one log message into the payload of a chunk (DESIGN section 4.1): the feeder's side of every sensor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/base/time.h"
+
+namespace takt::sensors {
+
+// What became of one message. A frame that is not ok is a bad frame: dropped, counted, reported; the run goes on.
+struct DecodeReport {
+  bool ok = false;
+  std::string reason;                // why not ok; empty otherwise
+  SensorTime stamp;                  // stamp inside the message, when ok
+  std::uint64_t payload_bytes = 0;   // used bytes of the payload, when ok
+  std::uint32_t invalid_points = 0;  // NaN or infinite: removed
+  std::uint32_t dropped_points = 0;  // over capacity: the first `capacity` in message order are kept
+};
+
+// Reuses its buffers: no allocation per message beyond the first few. One thread at a time. Equal messages give equal
+// bytes (padding included), so payloads can be digested.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  [[nodiscard]] virtual std::uint32_t schema() const = 0;            // of the payload: sensors::Schema
+  [[nodiscard]] virtual std::uint64_t payload_capacity() const = 0;  // what decode() may need at most
+  // `payload`: 64-byte aligned, at least payload_capacity() bytes.
+  virtual DecodeReport decode(std::span<const std::byte> message, std::span<std::byte> payload) = 0;
+};
+
+}  // namespace takt::sensors
