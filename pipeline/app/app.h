@@ -1,0 +1,78 @@
+// The verbs of the `takt` command. Each file verb_NAME.cpp adds one subcommand; the chosen one is run after parsing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/assembly/pipeline_file.h"
+#include "pipeline/assembly/runner.h"
+#include "runtime/base/status.h"
+#include "scheduler/model/model.h"
+
+namespace CLI {
+class App;
+}
+
+namespace takt::app {
+
+using Command = std::function<int()>;
+
+void add_demo(CLI::App& app, Command& chosen);
+void add_simulate(CLI::App& app, Command& chosen);
+void add_schedule(CLI::App& app, Command& chosen);
+void add_profile(CLI::App& app, Command& chosen);
+void add_replay(CLI::App& app, Command& chosen);
+void add_report(CLI::App& app, Command& chosen);
+void add_diff(CLI::App& app, Command& chosen);
+void add_doctor(CLI::App& app, Command& chosen);
+
+// The command line as given, for "the command that reproduces this".
+void set_command_line(int argc, char** argv);
+const std::string& command_line();
+
+// Prints "takt: message" to stderr and returns the exit code of the error.
+int report_error(const Error& error);
+
+// Set by SIGINT and SIGTERM; a second signal ends the process at once.
+const std::atomic<bool>& interrupted();
+void install_signal_handlers();
+
+// One status line on a terminal, nothing in pipes. update() is cheap and may be called from any one thread.
+class Progress {
+ public:
+  Progress(std::string label, bool quiet);
+  ~Progress();
+  void update(double done, double total);
+
+ private:
+  std::string label_;
+  bool enabled_;
+  std::int64_t last_ns_ = 0;
+  std::int64_t start_ns_ = 0;
+};
+
+// Options shared by the verbs that need an admitted schedule.
+struct ScheduleOptions {
+  std::string pipeline;
+  std::string budgets;                  // "" = declared budgets
+  std::vector<std::string> what_if;     // "stage.budget=+20%"
+  std::uint64_t seed = 1;
+  bool measured_board = false;          // w and p of this machine instead of the board file's
+};
+void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positional_pipeline = true);
+
+struct Admitted {
+  pipeline::PipelineConfig config;
+  sched::Answer answer;
+};
+// Loads, applies budgets and what-ifs, synthesizes, and lets the independent validator check the table.
+Result<Admitted> admit(const ScheduleOptions& options);
+
+// The folder that holds configs/ and replay_data/: beside the executable's build folder, or TAKT_HOME.
+Result<std::string> shipped_folder();
+
+}  // namespace takt::app

@@ -1,0 +1,92 @@
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <unistd.h>
+
+#include "pipeline/app/app.h"
+#include "pipeline/assembly/environment.h"
+#include "runtime/base/time.h"
+
+namespace takt::app {
+namespace {
+
+std::string g_command_line;
+std::atomic<bool> g_interrupted{false};
+
+extern "C" void on_signal(int signal) {
+  if (g_interrupted.exchange(true)) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
+
+std::string shell_quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                              "-_./=+:,%@") == std::string::npos) {
+    return word;
+  }
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+void set_command_line(int argc, char** argv) {
+  g_command_line = "takt";
+  for (int i = 1; i < argc; ++i) g_command_line += " " + shell_quoted(argv[i]);
+}
+const std::string& command_line() { return g_command_line; }
+
+int report_error(const Error& error) {
+  std::fprintf(stderr, "takt: %s\n", error.message.c_str());
+  return exit_code(error.code);
+}
+
+const std::atomic<bool>& interrupted() { return g_interrupted; }
+
+void install_signal_handlers() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+Progress::Progress(std::string label, bool quiet)
+    : label_(std::move(label)), enabled_(!quiet && isatty(STDERR_FILENO) != 0), start_ns_(host_now().ns) {}
+
+Progress::~Progress() {
+  if (enabled_ && last_ns_ != 0) std::fprintf(stderr, "\r\033[K");
+}
+
+void Progress::update(double done, double total) {
+  if (!enabled_) return;
+  const std::int64_t now = host_now().ns;
+  if (now - last_ns_ < 100'000'000) return;
+  last_ns_ = now;
+  const double elapsed = static_cast<double>(now - start_ns_) * 1e-9;
+  const double share = total > 0 ? std::min(1.0, done / total) : 0;
+  const double left = share > 0.02 ? elapsed / share - elapsed : 0;
+  std::fprintf(stderr, "\r\033[K%s  %3.0f %%  %.1f of %.1f  %.0f s left", label_.c_str(), share * 100, done, total, left);
+}
+
+Result<std::string> shipped_folder() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> places;
+  if (const char* home = std::getenv("TAKT_HOME")) places.emplace_back(home);
+  const fs::path binary = pipeline::executable_path();
+  places.push_back(binary.parent_path().parent_path());
+  places.push_back(binary.parent_path().parent_path().parent_path());
+  places.push_back(fs::current_path());
+  for (const fs::path& place : places) {
+    std::error_code ignored;
+    if (fs::exists(place / "configs" / "pipelines" / "sim.yaml", ignored)) return place.string();
+  }
+  return fail(Code::kEnvironment,
+              "the shipped configs/ and replay_data/ are not beside this program; set TAKT_HOME to the project's folder");
+}
+
+}  // namespace takt::app

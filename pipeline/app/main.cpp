@@ -1,0 +1,64 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "pipeline/app/app.h"
+#include "runtime/base/suggest.h"
+
+namespace {
+
+constexpr const char* kExitCodes =
+    "Exit codes: 0 ok, 1 gate failed (infeasible, undecided, violated, differs), 2 usage, 3 input, 4 configuration,\n"
+    "5 environment, 130 interrupted with a partial report.";
+
+// CLI11 says only that a subcommand is required; a newcomer wants the nearest word.
+int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  std::string message = error.what();
+  bool known = false;
+  for (const std::string& verb : verbs) known = known || (argc > 1 && verb == argv[1]);
+  if (argc > 1 && argv[1][0] != '-' && !known) {
+    message = "unknown verb '" + std::string(argv[1]) + "'" + takt::did_you_mean(argv[1], verbs);
+  }
+  std::fprintf(stderr, "takt: %s\n  -> takt %s--help\n", message.c_str(), known ? (std::string(argv[1]) + " ").c_str() : "");
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  takt::app::set_command_line(argc, argv);
+  takt::app::install_signal_handlers();
+  CLI::App app{"takt: a real-time perception pipeline with admitted schedules and measured deadlines"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "takt 0.1.0");
+  app.footer(kExitCodes);
+  takt::app::Command chosen;
+  takt::app::add_demo(app, chosen);
+  takt::app::add_schedule(app, chosen);
+  takt::app::add_profile(app, chosen);
+  takt::app::add_replay(app, chosen);
+  takt::app::add_simulate(app, chosen);
+  takt::app::add_report(app, chosen);
+  takt::app::add_diff(app, chosen);
+  takt::app::add_doctor(app, chosen);
+  if (argc == 1) {
+    std::fputs(app.help().c_str(), stdout);
+    return 2;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const std::vector<CLI::App*> verbs = app.get_subcommands();
+    std::fputs((verbs.empty() ? app.help() : verbs.front()->help()).c_str(), stdout);
+    return 0;
+  } catch (const CLI::CallForVersion&) {
+    std::puts("takt 0.1.0");
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error, argc, argv);
+  }
+  return chosen();
+}

@@ -1,0 +1,29 @@
+// What this machine is, and whether its timing can be trusted (DESIGN section 9).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "pipeline/report/run_data.h"
+
+namespace takt::pipeline {
+
+// The instruction set class of digests: architecture, widest kernel target in use, takt's numeric version. Stages of
+// this version are scalar, so there is one class per architecture.
+std::string isa_class();
+
+// Reads the machine's facts; warnings are in words.
+Environment read_environment();
+
+// CPU time counters of the machine; two readings give the share that a hypervisor took (steal).
+struct CpuTimes {
+  std::uint64_t total = 0;
+  std::uint64_t steal = 0;
+};
+CpuTimes read_cpu_times();
+double steal_share(const CpuTimes& before, const CpuTimes& after);
+
+// Path of the running program.
+std::string executable_path();
+
+}  // namespace takt::pipeline

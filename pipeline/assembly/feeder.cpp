@@ -1,0 +1,191 @@
+#include "pipeline/assembly/feeder.h"
+
+#include <algorithm>
+#include <ctime>
+#include <limits>
+
+#include "sensors/camera/camera_decoder.h"
+#include "sensors/ego/ego_decoder.h"
+#include "sensors/lidar/lidar_decoder.h"
+#include "sensors/radar/radar_decoder.h"
+
+namespace takt::pipeline {
+namespace {
+
+constexpr std::size_t kExamples = 5;
+
+void nap() {
+  timespec pause{0, 50'000};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
+}
+
+Result<std::unique_ptr<sensors::Decoder>> make_decoder(const sensors::RigSensor& sensor) {
+  switch (sensor.kind) {
+    case sensors::SensorKind::kCamera: return sensors::make_camera_decoder(sensor);
+    case sensors::SensorKind::kLidar: return sensors::make_lidar_decoder(sensor);
+    case sensors::SensorKind::kRadar: return sensors::make_radar_decoder(sensor);
+    case sensors::SensorKind::kEgo: return sensors::make_ego_decoder(sensor);
+  }
+  return fail(Code::kInternal, "sensor of unknown kind");
+}
+
+void add_example(SensorHealth& health, const sensors::LogMessage& message, const std::string& what) {
+  if (health.examples.size() >= kExamples) return;
+  health.examples.push_back("message " + std::to_string(message.index) + " (stamp " +
+                            std::to_string(message.capture.ns) + " ns): " + what);
+}
+
+}  // namespace
+
+void LocationLedger::note(std::uint64_t job, transport::ChunkLocation where) {
+  Entry& entry = entries_[job % kEntries];
+  entry.segment.store(where.segment, std::memory_order_relaxed);
+  entry.offset.store(where.offset, std::memory_order_relaxed);
+  entry.job.store(job, std::memory_order_release);
+}
+
+bool LocationLedger::matches(std::uint64_t job, transport::ChunkLocation where) const {
+  const Entry& entry = entries_[job % kEntries];
+  if (entry.job.load(std::memory_order_acquire) != job) return true;
+  return entry.segment.load(std::memory_order_relaxed) == where.segment &&
+         entry.offset.load(std::memory_order_relaxed) == where.offset;
+}
+
+struct Feeder::Decoders {
+  std::vector<std::unique_ptr<sensors::Decoder>> by_feed;
+};
+
+Feeder::Feeder(sensors::LogReader& log, const sensors::Rig& rig, std::vector<std::unique_ptr<SensorFeed>>& feeds,
+               std::uint64_t run)
+    : log_(log), rig_(rig), feeds_(feeds), run_(run), health_(feeds.size()), progress_(feeds.size()) {
+  decoders_ = std::make_unique<Decoders>();
+  for (std::size_t i = 0; i < feeds_.size(); ++i) {
+    const sensors::RigSensor& sensor = rig_.sensors[feeds_[i]->sensor];
+    health_[i].sensor = sensor.name;
+    Result<std::unique_ptr<sensors::Decoder>> decoder = make_decoder(sensor);
+    if (!decoder) {
+      status_ = fail(std::move(decoder).error());
+      return;
+    }
+    decoders_->by_feed.push_back(*std::move(decoder));
+  }
+}
+
+Feeder::~Feeder() { stop(); }
+
+void Feeder::start() {
+  thread_ = std::thread([this] { loop(); });
+}
+
+void Feeder::stop() {
+  stop_.store(true, std::memory_order_release);
+  if (thread_.joinable()) thread_.join();
+}
+
+void Feeder::loop() {
+  while (status_ && !stop_.load(std::memory_order_acquire)) {
+    Result<std::optional<sensors::LogMessage>> next = log_.next();
+    if (!next) {
+      status_ = fail(std::move(next).error());
+      break;
+    }
+    if (!next->has_value()) break;
+    const sensors::LogMessage& message = **next;
+    for (std::size_t i = 0; i < feeds_.size(); ++i) {
+      if (rig_.sensors[feeds_[i]->sensor].topic != message.channel->topic) continue;
+      // Everything earlier has been published: messages come in order of arrival.
+      watermark_.store(message.arrival.ns - 1, std::memory_order_release);
+      if (!wait_for_room(*feeds_[i], progress_[i].pending)) return;
+      feed(*feeds_[i], health_[i], message);
+      break;
+    }
+  }
+  // The end of the log, or of what can be read of it: nothing more will come, nobody waits for it.
+  watermark_.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_release);
+}
+
+bool Feeder::wait_for_room(const SensorFeed& feed, std::vector<std::int64_t>& pending) {
+  for (;;) {
+    std::int64_t latched = std::numeric_limits<std::int64_t>::max();
+    for (const auto& consumer : feed.latched) latched = std::min(latched, consumer->load(std::memory_order_acquire));
+    std::erase_if(pending, [latched](std::int64_t arrival) { return arrival <= latched; });
+    if (pending.size() < feed.ahead) return true;
+    if (stop_.load(std::memory_order_acquire)) return false;
+    nap();
+  }
+}
+
+void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMessage& message) {
+  const std::size_t index = static_cast<std::size_t>(&health - health_.data());
+  const sensors::RigSensor& sensor = rig_.sensors[feed.sensor];
+  Progress& progress = progress_[index];
+  ++health.messages;
+  if (message.capture > message.arrival) {
+    ++health.order_faults;
+    add_example(health, message, "captured after it arrived: left out");
+    return;
+  }
+  if (progress.last_capture != transport::kNoStamp) {
+    const std::int64_t step = message.capture.ns - progress.last_capture;
+    if (step < 0) {
+      ++health.order_faults;
+      add_example(health, message, "stamp lies before the one of the frame before: left out");
+      return;
+    }
+    if (step == 0) {
+      ++health.repeats;
+      add_example(health, message, "same stamp as the frame before: left out");
+      return;
+    }
+    if (step * 2 > sensor.period.ns * 3) {
+      health.gaps += static_cast<std::uint64_t>((step + sensor.period.ns / 2) / sensor.period.ns - 1);
+      add_example(health, message, "frames missing before it: " + std::to_string(step / 1'000'000) + " ms since the last");
+    }
+  }
+  progress.last_capture = message.capture.ns;
+  const Digest bytes = digest(message.bytes);
+  // Ego motion of a standing vehicle repeats its numbers; a picture or a sweep with noise never does.
+  if (sensor.kind != sensors::SensorKind::kEgo && bytes == progress.last_bytes) {
+    ++health.repeats;
+    add_example(health, message, "same bytes as the frame before: used, with its own stamp");
+  }
+  progress.last_bytes = bytes;
+
+  transport::Publisher::Loan loan = feed.publisher->loan();
+  if (!loan) {
+    // Cannot happen by plan: the feeder holds one loan and waits for room in the queues.
+    ++health.bad_frames;
+    add_example(health, message, "no free chunk in the pool: left out");
+    return;
+  }
+  *loan.header = {};
+  const sensors::DecodeReport report =
+      decoders_->by_feed[index]->decode(message.bytes, {loan.payload, feed.publisher->payload_capacity()});
+  health.invalid_points += report.invalid_points;
+  health.dropped_points += report.dropped_points;
+  if (report.invalid_points > 0) {
+    add_example(health, message, std::to_string(report.invalid_points) + " points are NaN or infinite: removed");
+  }
+  if (report.dropped_points > 0) {
+    add_example(health, message, std::to_string(report.dropped_points) + " points over the capacity of " +
+                                     std::to_string(sensor.capacity) + ": dropped");
+  }
+  if (!report.ok) {
+    ++health.bad_frames;
+    add_example(health, message, report.reason + ": left out");
+    feed.publisher->discard(loan);
+    return;
+  }
+  loan.header->run = run_;
+  loan.header->schema = decoders_->by_feed[index]->schema();
+  loan.header->job = message.index;
+  loan.header->capture_ns = message.capture.ns;
+  loan.header->arrival_ns = message.arrival.ns;
+  loan.header->payload_bytes = report.payload_bytes;
+  loan.header->sources[feed.sensor] = {message.capture.ns, message.capture.ns};
+  feed.ledger.note(message.index, feed.publisher->location(loan));
+  feed.publisher->publish(loan);
+  progress.pending.push_back(message.arrival.ns);
+}
+
+}  // namespace takt::pipeline

@@ -1,0 +1,89 @@
+// The replay feeder: reads the log, decodes into loaned chunks, publishes ahead (DESIGN section 4.1). It runs on the
+// housekeeping reserve. The arrival stamp alone decides which sample a job uses, never the moment of delivery.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/report/run_data.h"
+#include "runtime/base/time.h"
+#include "runtime/transport/transport.h"
+#include "sensors/logs/log_reader.h"
+#include "sensors/rig/rig.h"
+
+namespace takt::pipeline {
+
+// Where the last chunks of a topic were published, so that every consumer can check that it got the very same place.
+// One writer; readers look up a job they have taken, hence after its publication.
+class LocationLedger {
+ public:
+  void note(std::uint64_t job, transport::ChunkLocation where);
+  // True when `job` was published at `where` (or lies too far back to tell).
+  [[nodiscard]] bool matches(std::uint64_t job, transport::ChunkLocation where) const;
+
+ private:
+  static constexpr std::size_t kEntries = 1024;
+  struct Entry {
+    std::atomic<std::uint64_t> job{~0ULL};
+    std::atomic<std::uint64_t> segment{0};
+    std::atomic<std::uint64_t> offset{0};
+  };
+  std::vector<Entry> entries_{kEntries};
+};
+
+// One sensor topic of the feeder and the consumers' progress on it.
+struct SensorFeed {
+  std::size_t sensor = 0;                          // in the rig
+  std::uint32_t ahead = 1;                         // A: samples published beyond the slowest consumer's last latch
+  std::unique_ptr<transport::Publisher> publisher;
+  std::vector<std::unique_ptr<std::atomic<std::int64_t>>> latched;  // per consumer: SensorTime ns of its last latch
+  LocationLedger ledger;
+};
+
+class Feeder {
+ public:
+  // `log` is opened and selected to the topics of `feeds`; both must outlive the feeder.
+  Feeder(sensors::LogReader& log, const sensors::Rig& rig, std::vector<std::unique_ptr<SensorFeed>>& feeds,
+         std::uint64_t run);
+  ~Feeder();
+  Feeder(const Feeder&) = delete;
+  Feeder& operator=(const Feeder&) = delete;
+
+  void start();
+  void stop();
+
+  // Every sample with arrival <= watermark has been published or left out. Any thread.
+  [[nodiscard]] SensorTime watermark() const { return {watermark_.load(std::memory_order_acquire)}; }
+  // After stop(): what was met, by feed.
+  [[nodiscard]] const std::vector<SensorHealth>& health() const { return health_; }
+  [[nodiscard]] const Status& status() const { return status_; }
+
+ private:
+  void loop();
+  void feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMessage& message);
+  bool wait_for_room(const SensorFeed& feed, std::vector<std::int64_t>& pending);
+
+  struct Decoders;
+  sensors::LogReader& log_;
+  const sensors::Rig& rig_;
+  std::vector<std::unique_ptr<SensorFeed>>& feeds_;
+  std::uint64_t run_;
+  std::vector<SensorHealth> health_;
+  struct Progress {
+    std::vector<std::int64_t> pending;  // arrivals published and not yet latched by every consumer
+    std::int64_t last_capture = transport::kNoStamp;
+    Digest last_bytes;
+  };
+  std::vector<Progress> progress_;
+  std::unique_ptr<Decoders> decoders_;
+  std::atomic<std::int64_t> watermark_{transport::kNoStamp};
+  std::atomic<bool> stop_{false};
+  Status status_;
+  std::thread thread_;
+};
+
+}  // namespace takt::pipeline

@@ -1,0 +1,418 @@
+#include "pipeline/assembly/runner.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "pipeline/assembly/environment.h"
+#include "pipeline/assembly/feeder.h"
+#include "pipeline/assembly/recorder.h"
+#include "pipeline/assembly/stage_host.h"
+#include "runtime/memory/alloc_guard.h"
+#include "runtime/memory/process.h"
+#include "sensors/logs/decode.h"
+
+namespace takt::pipeline {
+namespace {
+
+using transport::SubscriberSpec;
+using transport::TopicSpec;
+
+std::string sensor_topic(const sensors::RigSensor& sensor) { return "/sensor/" + sensor.name; }
+
+std::uint64_t payload_capacity(const sensors::RigSensor& sensor) {
+  switch (sensor.kind) {
+    case sensors::SensorKind::kCamera:
+      return sensors::Image::bytes_for(sensor.camera->width, sensor.camera->height, 3);
+    case sensors::SensorKind::kLidar: return sensors::PointCloud::bytes_for(sensor.capacity);
+    case sensors::SensorKind::kRadar: return sensors::RadarScan::bytes_for(sensor.capacity);
+    case sensors::SensorKind::kEgo: return sensors::EgoMotion::bytes_for();
+  }
+  return 0;
+}
+
+std::uint32_t sensor_schema(sensors::SensorKind kind) {
+  switch (kind) {
+    case sensors::SensorKind::kCamera: return sensors::kImageSchema;
+    case sensors::SensorKind::kLidar: return sensors::kPointCloudSchema;
+    case sensors::SensorKind::kRadar: return sensors::kRadarScanSchema;
+    case sensors::SensorKind::kEgo: return sensors::kEgoMotionSchema;
+  }
+  return 0;
+}
+
+// The longest time between two consecutive starts of a stage in the cyclic table.
+Duration longest_gap(const sched::Schedule& schedule, std::size_t stage) {
+  std::vector<sched::Tick> starts;
+  for (const sched::Slot& slot : schedule.slots) {
+    if (slot.stage == stage) starts.push_back(slot.start);
+  }
+  std::sort(starts.begin(), starts.end());
+  sched::Tick gap = starts.front() + schedule.clock.ticks - starts.back();
+  for (std::size_t i = 1; i < starts.size(); ++i) gap = std::max(gap, starts[i] - starts[i - 1]);
+  return schedule.clock.start_at(0, gap) - TableTime{0};
+}
+
+// A: how many samples may wait beyond a consumer's last latch. Everything that can arrive until its next latch, one
+// partial period at each end, one more so that the feeder decodes while the consumer runs.
+std::uint32_t samples_ahead(Duration gap, const sensors::RigSensor& sensor) {
+  return static_cast<std::uint32_t>((gap.ns + sensor.duration.ns) / sensor.period.ns) + 3;
+}
+
+std::string input_name(const PipelineConfig& config, std::size_t stage, std::size_t input) {
+  return config.stages[stage].name + "/" + config.problem.stages[stage].inputs[input].name;
+}
+
+// Everything a run consists of, destroyed in the right order: ports before the transport.
+struct Assembly {
+  std::unique_ptr<transport::Transport> transport;
+  std::vector<std::unique_ptr<SensorFeed>> feeds;
+  std::vector<std::unique_ptr<PipelineStageHost>> hosts;
+  std::unique_ptr<Feeder> feeder;
+  std::unique_ptr<Recorder> recorder;
+};
+
+// Table time 0 in sensor time. A phase-locked sensor decides it: its stamps then fall where the table expects them.
+Result<SensorTime> table_origin(sensors::LogReader& log, const PipelineConfig& config) {
+  const auto span = log.span();
+  if (!span) return fail(Code::kInput, "the log has no messages on the topics of rig '" + config.rig->name + "'");
+  SensorTime origin = span->first;
+  for (const sensors::RigSensor& sensor : config.rig->sensors) {
+    if (!sensor.phase) continue;
+    log.rewind();
+    for (;;) {
+      TAKT_ASSIGN(std::optional<sensors::LogMessage> message, log.next());
+      if (!message) break;
+      if (message->channel->topic != sensor.topic) continue;
+      const std::int64_t h = config.problem.hyperperiod.ns;
+      std::int64_t origin_ns = message->capture.ns - sensor.phase->ns;
+      while (origin_ns > span->first.ns) origin_ns -= h;
+      log.rewind();
+      return SensorTime{origin_ns};
+    }
+  }
+  log.rewind();
+  return origin;
+}
+
+Status check_topics(const sensors::LogReader& log, const PipelineConfig& config, const std::vector<std::string>& topics) {
+  std::string missing;
+  for (const std::string& topic : topics) {
+    const auto& channels = log.channels();
+    const bool found = std::any_of(channels.begin(), channels.end(), [&](const sensors::LogChannel& c) {
+      return c.topic == topic && c.messages > 0;
+    });
+    if (!found) missing += (missing.empty() ? "" : ", ") + topic;
+  }
+  if (missing.empty()) return {};
+  std::string have;
+  for (const sensors::LogChannel& channel : log.channels()) have += (have.empty() ? "" : ", ") + channel.topic;
+  if (have.empty()) have = "none";
+  return fail(Code::kInput, "the log has no messages on " + missing + ", which rig " + config.rig_file +
+                                " names; topics of the log: " + have);
+}
+
+Result<std::vector<TruthFrame>> read_truth(const std::string& log_path) {
+  std::vector<TruthFrame> out;
+  TAKT_ASSIGN(auto log, sensors::open_log(log_path));
+  std::vector<std::string> topics;
+  for (const sensors::LogChannel& channel : log->channels()) {
+    if (channel.schema == "takt.Truth") topics.push_back(channel.topic);
+  }
+  if (topics.empty()) return out;
+  log->select(topics);
+  for (;;) {
+    TAKT_ASSIGN(std::optional<sensors::LogMessage> message, log->next());
+    if (!message) break;
+    const auto truth = sensors::decode_truth(message->bytes);
+    if (!truth) continue;  // a damaged truth message is a log problem, not a reason to lose the run
+    TruthFrame& frame = out.emplace_back();
+    frame.stamp = truth->stamp;
+    for (const sensors::log::TruthBox& box : truth->boxes) {
+      TruthBox& b = frame.boxes.emplace_back();
+      b.id = box.id;
+      b.object_class = static_cast<ObjectClass>(box.object_class);
+      b.x = box.pose.position[0];
+      b.y = box.pose.position[1];
+      b.z = box.pose.position[2];
+      b.length = box.size[0];
+      b.width = box.size[1];
+      b.height = box.size[2];
+      const auto& q = box.pose.orientation;
+      b.yaw = std::atan2(2 * (q[0] * q[3] + q[1] * q[2]), 1 - 2 * (q[2] * q[2] + q[3] * q[3]));
+      b.vx = box.velocity[0];
+      b.vy = box.velocity[1];
+      b.lidar_points = box.lidar_points;
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const TruthFrame& a, const TruthFrame& b) { return a.stamp < b.stamp; });
+  return out;
+}
+
+}  // namespace
+
+transport::TransportSpec plan_transport(const PipelineConfig& config, const sched::Schedule& schedule,
+                                        const std::vector<std::uint64_t>& stage_output_bytes,
+                                        transport::Backend backend, bool lossless, std::uint64_t run) {
+  transport::TransportSpec spec;
+  spec.backend = backend;
+  spec.run = run;
+  const auto& stages = config.problem.stages;
+  for (std::size_t s = 0; s < config.rig->sensors.size(); ++s) {
+    const sensors::RigSensor& sensor = config.rig->sensors[s];
+    TopicSpec topic{sensor_topic(sensor), sensor_schema(sensor.kind), payload_capacity(sensor), 1, {}};
+    for (std::size_t c = 0; c < stages.size(); ++c) {
+      const std::uint32_t ahead = samples_ahead(longest_gap(schedule, c), sensor);
+      for (std::size_t i = 0; i < stages[c].inputs.size(); ++i) {
+        if (!stages[c].inputs[i].from_sensor || stages[c].inputs[i].source != s) continue;
+        // Held: everything that waits, plus the sample in use.
+        topic.subscribers.push_back({input_name(config, c, i), ahead, ahead + 1});
+      }
+    }
+    if (!topic.subscribers.empty()) spec.topics.push_back(std::move(topic));
+  }
+  for (std::size_t p = 0; p < stages.size(); ++p) {
+    const auto rate = static_cast<std::uint32_t>(schedule.choices[p].rate);
+    TopicSpec topic{config.stages[p].topic(), 0, stage_output_bytes[p], 1, {}};
+    for (std::size_t c = 0; c < stages.size(); ++c) {
+      for (std::size_t i = 0; i < stages[c].inputs.size(); ++i) {
+        if (stages[c].inputs[i].from_sensor || stages[c].inputs[i].source != p) continue;
+        // A consumer runs at least once a hyperperiod, in which the producer publishes `rate` chunks; bindings reach
+        // back one hyperperiod at most.
+        topic.subscribers.push_back({input_name(config, c, i), rate + 1, 2 * rate + 2});
+      }
+    }
+    // The recorder lives on the housekeeping reserve: one second of outputs may wait for it. In lockstep it paces.
+    const auto second = static_cast<std::uint32_t>(1'000'000'000 / config.problem.hyperperiod.ns) * rate;
+    topic.subscribers.push_back({"recorder", lossless ? 16 : std::min<std::uint32_t>(second + 4, 200), 2});
+    spec.topics.push_back(std::move(topic));
+  }
+  return spec;
+}
+
+Result<sched::Schedule> with_cores(const PipelineConfig& config, sched::Schedule schedule, const std::string& stage,
+                                   int cores) {
+  const auto& stages = config.problem.stages;
+  std::size_t index = 0;
+  while (index < stages.size() && stages[index].name != stage) ++index;
+  if (index == stages.size()) return fail(Code::kUsage, "no stage is called '" + stage + "'");
+  sched::Choice& choice = schedule.choices[index];
+  const sched::Budget* found = nullptr;
+  for (const sched::Budget& budget : stages[index].variants[choice.variant].budgets) {
+    if (budget.cores == cores) found = &budget;
+  }
+  if (found == nullptr || cores > choice.budget.cores) {
+    return fail(Code::kConfiguration, "stage '" + stage + "' has no budget for " + std::to_string(cores) +
+                                          " core(s) within its slots of " + std::to_string(choice.budget.cores));
+  }
+  if (found->time > choice.budget.time) {
+    return fail(Code::kConfiguration,
+                "stage '" + stage + "' on " + std::to_string(cores) + " core(s) needs " +
+                    std::to_string(found->time.ms()) + " ms, its slots give " + std::to_string(choice.budget.time.ms()));
+  }
+  for (sched::Slot& slot : schedule.slots) {
+    if (slot.stage == index) slot.cores.erase(slot.cores.begin(), slot.cores.end() - cores);
+  }
+  const Duration slot_budget = choice.budget.time;
+  choice.budget = *found;
+  choice.budget.time = slot_budget;  // the slots stay as they are
+  return schedule;
+}
+
+Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule& schedule, const RunOptions& options) {
+  const auto& stages = config.problem.stages;
+  const sensors::Rig& rig = *config.rig;
+
+  // The log first: most mistakes are there.
+  TAKT_ASSIGN(auto log, sensors::open_log(options.log_path));
+  std::set<std::string> topic_set;
+  for (const sched::Stage& stage : stages) {
+    for (const sched::Input& input : stage.inputs) {
+      if (input.from_sensor) topic_set.insert(rig.sensors[input.source].topic);
+    }
+  }
+  const std::vector<std::string> topics(topic_set.begin(), topic_set.end());
+  TAKT_RETURN_IF_ERROR(check_topics(*log, config, topics));
+  log->select(topics);
+  TAKT_ASSIGN(const SensorTime origin, table_origin(*log, config));
+  const std::int64_t h = config.problem.hyperperiod.ns;
+  const std::int64_t log_ns = (log->span()->second - origin).ns;
+  std::uint64_t hyperperiods = static_cast<std::uint64_t>(log_ns / h) + 2;  // the last samples still come through
+  if (options.max_hyperperiods > 0) hyperperiods = std::min(hyperperiods, options.max_hyperperiods);
+
+  RunData data;
+  data.environment = read_environment();
+
+  // Stages allocate everything now.
+  std::vector<std::unique_ptr<Stage>> created;
+  std::vector<std::uint64_t> output_bytes;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    TAKT_ASSIGN(auto stage, config.create(s, schedule.choices[s].variant));
+    output_bytes.push_back(stage->output_bytes());
+    created.push_back(std::move(stage));
+  }
+
+  // Transport and all ports. The random token keeps runs apart; it reaches no digest.
+  const std::uint64_t run_token = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+  Assembly assembly;
+  TAKT_ASSIGN(assembly.transport, transport::make_transport(plan_transport(config, schedule, output_bytes, options.backend,
+                                                                           options.lockstep, run_token)));
+  RunContext context;
+  context.run = run_token;
+  context.schedule = schedule.hash().low;
+  context.sensor_from_table = {TableTime{0}, origin};
+  context.stop = options.stop;
+
+  std::vector<SensorFeed*> feed_of(rig.sensors.size(), nullptr);
+  for (std::size_t s = 0; s < rig.sensors.size(); ++s) {
+    if (topic_set.count(rig.sensors[s].topic) == 0) continue;
+    auto feed = std::make_unique<SensorFeed>();
+    feed->sensor = s;
+    TAKT_ASSIGN(feed->publisher, assembly.transport->publisher(sensor_topic(rig.sensors[s])));
+    feed_of[s] = feed.get();
+    assembly.feeds.push_back(std::move(feed));
+  }
+  for (std::size_t c = 0; c < stages.size(); ++c) {
+    std::vector<PipelineStageHost::InputPort> ports(stages[c].inputs.size());
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      const sched::Input& input = stages[c].inputs[i];
+      PipelineStageHost::InputPort& port = ports[i];
+      port.required = config.stages[c].required[i];
+      if (input.from_sensor) {
+        SensorFeed& feed = *feed_of[input.source];
+        const sensors::RigSensor& sensor = rig.sensors[input.source];
+        const std::uint32_t ahead = samples_ahead(longest_gap(schedule, c), sensor);
+        feed.ahead = feed.latched.empty() ? ahead : std::min(feed.ahead, ahead);
+        feed.latched.push_back(std::make_unique<std::atomic<std::int64_t>>(transport::kNoStamp));
+        TAKT_ASSIGN(auto subscriber, assembly.transport->subscriber(sensor_topic(sensor), input_name(config, c, i)));
+        port.samples = std::make_unique<transport::SampleBinder>(std::move(subscriber), ahead + 1);
+        port.feed = &feed;
+        port.latched = feed.latched.back().get();
+      } else {
+        const auto rate = schedule.choices[input.source].rate;
+        TAKT_ASSIGN(auto subscriber,
+                    assembly.transport->subscriber(config.stages[input.source].topic(), input_name(config, c, i)));
+        port.jobs = std::make_unique<transport::JobBinder>(std::move(subscriber), input.absence.hold,
+                                                           static_cast<std::uint32_t>(2 * rate + 2));
+        port.producer_rate = rate;
+        port.bound.resize(static_cast<std::size_t>(schedule.choices[c].rate));
+        for (const sched::Binding& binding : schedule.bindings) {
+          if (binding.stage == c && binding.input == i) {
+            port.bound[binding.job] = {binding.producer_job, binding.producer_shift};
+          }
+        }
+      }
+    }
+    TAKT_ASSIGN(auto publisher, assembly.transport->publisher(config.stages[c].topic()));
+    const Duration validity{2 * h / schedule.choices[c].rate};
+    assembly.hosts.push_back(std::make_unique<PipelineStageHost>(context, std::move(created[c]), schedule.choices[c].rate,
+                                                                 validity, std::move(publisher), std::move(ports)));
+  }
+  // A consumer checks the place of what it takes against its producer's ledger. Producers may come later in the list
+  // (feedback), so this waits until every host stands.
+  for (std::size_t c = 0; c < stages.size(); ++c) {
+    for (std::size_t i = 0; i < stages[c].inputs.size(); ++i) {
+      if (!stages[c].inputs[i].from_sensor) {
+        assembly.hosts[c]->set_producer(i, assembly.hosts[stages[c].inputs[i].source]->ledger());
+      }
+    }
+  }
+  std::vector<std::unique_ptr<transport::Subscriber>> outputs;
+  std::vector<std::string> stage_topics;
+  for (const StageConfig& stage : config.stages) {
+    TAKT_ASSIGN(auto subscriber, assembly.transport->subscriber(stage.topic(), "recorder"));
+    outputs.push_back(std::move(subscriber));
+    stage_topics.push_back(stage.topic());
+  }
+  TAKT_RETURN_IF_ERROR(assembly.transport->wait_connected());
+
+  assembly.feeder = std::make_unique<Feeder>(*log, rig, assembly.feeds, run_token);
+  context.feeder = assembly.feeder.get();
+  assembly.recorder =
+      std::make_unique<Recorder>(config.problem.board.cores.size(), std::move(outputs), options.lockstep);
+  if (options.progress) {
+    const double total = static_cast<double>(hyperperiods) * config.problem.hyperperiod.seconds();
+    assembly.recorder->on_record = [&options, total](const sched::JobRecord& record) {
+      options.progress(static_cast<double>(record.slot_end) * 1e-9, total);
+    };
+  }
+  TAKT_RETURN_IF_ERROR(assembly.feeder->status());
+
+  // Helpers run before any priority or affinity is set (decisions 16).
+  assembly.recorder->start();
+  assembly.feeder->start();
+  std::vector<sched::StageHost*> hosts;
+  for (const auto& host : assembly.hosts) hosts.push_back(host.get());
+  sched::DispatchOptions dispatch_options;
+  dispatch_options.lockstep = options.lockstep;
+  dispatch_options.hyperperiods = hyperperiods;
+  dispatch_options.rate = options.rate;
+  dispatch_options.stop = options.stop;
+  const CpuTimes cpu_before = read_cpu_times();
+  Result<sched::DispatchResult> dispatched =
+      sched::dispatch(config.problem, schedule, hosts, dispatch_options,
+                      [&](std::size_t core, const sched::JobRecord& record) { assembly.recorder->push(core, record); });
+  const CpuTimes cpu_after = read_cpu_times();
+  assembly.feeder->stop();
+  assembly.recorder->stop();
+  for (const auto& host : assembly.hosts) host->release_all();
+  if (!dispatched) return fail(std::move(dispatched).error());
+  TAKT_RETURN_IF_ERROR(assembly.feeder->status());
+
+  data.pipeline_name = config.name;
+  data.log_path = options.log_path;
+  data.mode = options.lockstep ? "lockstep" : "real time";
+  switch (options.backend) {
+    case transport::Backend::kLocal: data.transport = "local (in process)"; break;
+    case transport::Backend::kIceoryxEmbedded: data.transport = "iceoryx (embedded RouDi)"; break;
+    case transport::Backend::kIceoryxExternal: data.transport = "iceoryx (external RouDi)"; break;
+  }
+  data.rate = options.rate;
+  for (const auto& [role, path] : {std::pair<std::string, std::string>{"log", options.log_path},
+                                   {"pipeline", config.file},
+                                   {"rig", config.rig_file},
+                                   {"board", config.board_file},
+                                   {"binary", executable_path()}}) {
+    TAKT_ASSIGN(const Digest hash, digest_file(path));
+    data.inputs.push_back({role, path, hash});
+  }
+  data.environment.steal_share = steal_share(cpu_before, cpu_after);
+  if (!options.lockstep) {
+    if (!dispatched->rights.refused.empty()) {
+      data.environment.warnings.push_back("real-time rights refused: " + dispatched->rights.refused);
+    }
+    if (data.environment.steal_share > 0.001) {
+      data.environment.warnings.push_back("the hypervisor took " +
+                                          std::to_string(data.environment.steal_share * 100).substr(0, 4) +
+                                          " % of the CPU time during the run (steal)");
+    }
+  }
+  if (assembly.recorder->lost_records() + assembly.recorder->lost_outputs() > 0) {
+    data.environment.warnings.push_back("the recorder lost " + std::to_string(assembly.recorder->lost_records()) +
+                                        " records and " + std::to_string(assembly.recorder->lost_outputs()) +
+                                        " outputs: the machine gave the housekeeping reserve too little time");
+  }
+  data.rig = rig;
+  data.problem = config.problem;
+  data.schedule = schedule;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    data.stages.push_back({config.stages[s].type, stages[s].variants[schedule.choices[s].variant].name, stage_topics[s]});
+  }
+  data.sensor_from_table = context.sensor_from_table;
+  data.dispatch = *dispatched;
+  data.interrupted = dispatched->stopped;
+  data.log_problems = log->problems();
+  data.digests = assembly.recorder->digests(stage_topics);
+  data.records = std::move(assembly.recorder->records());
+  data.objects = std::move(assembly.recorder->objects());
+  data.tracks = std::move(assembly.recorder->tracks());
+  data.health = assembly.feeder->health();
+  data.pools = assembly.transport->pools();
+  data.pool_use = assembly.transport->pool_use();
+  data.resident_bytes = memory::resident_bytes();
+  data.allocation_guard = memory::guard_available();
+  TAKT_ASSIGN(data.truth, read_truth(options.log_path));
+  return data;
+}
+
+}  // namespace takt::pipeline

@@ -1,0 +1,40 @@
+// One execution of a pipeline on a log: transport, feeder, stages, dispatcher, recorder, in that order, and back.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "pipeline/assembly/pipeline_file.h"
+#include "pipeline/report/run_data.h"
+#include "runtime/base/status.h"
+#include "runtime/transport/transport.h"
+
+namespace takt::pipeline {
+
+struct RunOptions {
+  std::string log_path;
+  transport::Backend backend = transport::Backend::kIceoryxEmbedded;
+  bool lockstep = false;
+  double rate = 1;                       // real time only; any other rate is NOT JUDGED
+  std::uint64_t max_hyperperiods = 0;    // 0: the whole log
+  const std::atomic<bool>* stop = nullptr;
+  // Table seconds done, table seconds in all. On the recorder's thread.
+  std::function<void(double, double)> progress;
+};
+
+// Runs the admitted schedule over the log. Fills everything of RunData but run_folder, command and budget inputs.
+// A damaged log, bad frames and late jobs are no errors: they are in the data. Errors: kInput (log unreadable),
+// kEnvironment (shared memory, RouDi), kConfiguration (rig does not fit the log, transport limits).
+Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule& schedule, const RunOptions& options);
+
+// The transport a schedule needs: topics, queue depths and held chunks computed from the table.
+transport::TransportSpec plan_transport(const PipelineConfig& config, const sched::Schedule& schedule,
+                                        const std::vector<std::uint64_t>& stage_output_bytes,
+                                        transport::Backend backend, bool lossless, std::uint64_t run);
+
+// The same table with `stage` on `cores` of its cores; kConfiguration unless its budget for that k fits its slots.
+Result<sched::Schedule> with_cores(const PipelineConfig& config, sched::Schedule schedule, const std::string& stage,
+                                   int cores);
+
+}  // namespace takt::pipeline

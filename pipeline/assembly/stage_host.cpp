@@ -1,0 +1,171 @@
+#include "pipeline/assembly/stage_host.h"
+
+#include <ctime>
+
+namespace takt::pipeline {
+namespace {
+
+using sched::Reason;
+using transport::Selection;
+
+// Short sleep while a sample of the replay feeder is not there yet. Only lockstep waits without limit; in real time the
+// wait ends after w and the sample counts as missing.
+void nap() {
+  timespec pause{0, 20'000};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
+}
+
+}  // namespace
+
+PipelineStageHost::PipelineStageHost(const RunContext& context, std::unique_ptr<Stage> stage, std::int64_t rate,
+                                     Duration validity, std::unique_ptr<transport::Publisher> publisher,
+                                     std::vector<InputPort> inputs)
+    : context_(context),
+      stage_(std::move(stage)),
+      rate_(rate),
+      validity_(validity),
+      publisher_(std::move(publisher)),
+      ports_(std::move(inputs)),
+      inputs_(ports_.size()) {}
+
+void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, Duration patience, StageInput& input,
+                                     sched::InputRecord& record) {
+  const SensorTime latch = context_.sensor_from_table.map_unchecked(job.nominal_start);
+  const HostTime give_up = host_now() + patience;
+  while (context_.feeder->watermark() < latch) {
+    if (patience.ns > 0 && host_now() >= give_up) {
+      record.reason = Reason::kFeederLate;
+      (void)port.samples->select(latch);  // drains; the late sample counts for the next job at the earliest
+      port.latched->store(latch.ns, std::memory_order_release);
+      return;
+    }
+    nap();
+  }
+  const transport::Selected selected = port.samples->select(latch);
+  // Told after the port was drained, so that the queue never holds more than A samples.
+  port.latched->store(latch.ns, std::memory_order_release);
+  if (!selected.chunk) {
+    record.reason = Reason::kNoSample;
+    return;
+  }
+  record.kind = static_cast<std::uint8_t>(selected.selection);
+  record.job = selected.chunk.header->job;
+  record.capture_ns = selected.chunk.header->capture_ns;
+  record.arrival_ns = selected.chunk.header->arrival_ns;
+  record.moved = port.feed->ledger.matches(record.job, selected.location) ? 0 : 1;
+  input = {selected.chunk, selected.selection == Selection::kRepeat, false};
+}
+
+void PipelineStageHost::latch_job(InputPort& port, const sched::Job& job, StageInput& input,
+                                  sched::InputRecord& record) {
+  const auto [producer_job, shift] = port.bound[job.number % static_cast<std::uint64_t>(rate_)];
+  const std::int64_t bound =
+      (static_cast<std::int64_t>(job.hyperperiod) + shift) * port.producer_rate + producer_job;
+  if (bound < 0) {
+    record.reason = Reason::kFill;
+    return;
+  }
+  const transport::Selected selected = port.jobs->select(static_cast<std::uint64_t>(bound));
+  record.job = static_cast<std::uint64_t>(bound);
+  if (!selected.chunk) {
+    record.reason = Reason::kProducerNothing;
+    return;
+  }
+  record.kind = static_cast<std::uint8_t>(selected.selection);
+  record.job = selected.chunk.header->job;
+  record.capture_ns = selected.chunk.header->capture_ns;
+  record.moved = port.producer_ledger->matches(record.job, selected.location) ? 0 : 1;
+  input = {selected.chunk, false, selected.selection == Selection::kHeld};
+}
+
+bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::JobRecord& record) {
+  record.input_count = static_cast<std::uint8_t>(ports_.size());
+  bool complete = true;
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    InputPort& port = ports_[i];
+    sched::InputRecord& in = record.inputs[i];
+    in = {};
+    inputs_[i] = {};
+    if (port.samples) {
+      latch_sample(port, job, patience, inputs_[i], in);
+    } else {
+      latch_job(port, job, inputs_[i], in);
+    }
+    switch (static_cast<Selection>(in.kind)) {
+      case Selection::kNew: break;
+      case Selection::kRepeat: record.flags |= sched::kFlagRepeatInput; break;
+      case Selection::kHeld: record.flags |= sched::kFlagHeldInput; break;
+      case Selection::kMissing:
+        record.flags |= sched::kFlagMissingInput;
+        // Before anything can have come through, an empty input is the pipeline filling up, not a fault.
+        if (in.reason == Reason::kFill || job.hyperperiod == 0) record.flags |= sched::kFlagFill;
+        if (port.required) {
+          complete = false;
+          if (record.reason == Reason::kNone) record.reason = in.reason;
+        }
+        break;
+    }
+  }
+  if (!complete) return false;
+  loan_ = publisher_->loan();
+  if (!loan_) {
+    record.reason = Reason::kNoCredit;
+    return false;
+  }
+  *loan_.header = {};
+  stage_job_ = {};
+  stage_job_.number = job.number;
+  stage_job_.now = context_.sensor_from_table.map_unchecked(job.slot_end);
+  stage_job_.inputs = inputs_;
+  stage_job_.output_header = loan_.header;
+  stage_job_.output = loan_.payload;
+  return true;
+}
+
+void PipelineStageHost::run(const sched::Job&, int part, sched::Gang& gang) {
+  const int phases = stage_->phases();
+  for (int phase = 0; phase < phases; ++phase) {
+    if (stage_->parallel(phase)) {
+      stage_->run(phase, part, gang.parts(), stage_job_);
+    } else if (part == 0) {
+      stage_->run(phase, 0, 1, stage_job_);
+    }
+    if (phase + 1 < phases) gang.arrive_and_wait();
+  }
+}
+
+void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record) {
+  transport::ChunkHeader& header = *loan_.header;
+  header.run = context_.run;
+  header.schedule = context_.schedule;
+  header.schema = stage_->output_schema();
+  header.hyperperiod = job.hyperperiod;
+  header.job = job.number;
+  header.valid_until_ns = (job.slot_end + validity_).ns;
+  if (stage_job_.repaired) record.flags |= sched::kFlagRepaired;
+  record.output_bytes = header.payload_bytes;
+  record.published = 1;
+  // Noted first: a consumer may take the chunk the moment it is published.
+  ledger_.note(job.number, publisher_->location(loan_));
+  publisher_->publish(loan_);
+  loan_ = {};
+  stage_->published();
+}
+
+void PipelineStageHost::discard(const sched::Job&) {
+  if (loan_) publisher_->discard(loan_);
+  loan_ = {};
+}
+
+void PipelineStageHost::finish(const sched::Job&) {}
+
+void PipelineStageHost::release_all() {
+  if (loan_) publisher_->discard(loan_);
+  loan_ = {};
+  for (InputPort& port : ports_) {
+    if (port.samples) port.samples->release_all();
+    if (port.jobs) port.jobs->release_all();
+  }
+}
+
+}  // namespace takt::pipeline

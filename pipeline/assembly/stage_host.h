@@ -1,0 +1,70 @@
+// The dispatcher's view of a stage: latch, run, publish (implements sched::StageHost over transport and stages).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pipeline/assembly/feeder.h"
+#include "pipeline/stages/stage.h"
+#include "runtime/transport/binder.h"
+#include "scheduler/dispatch/dispatch.h"
+
+namespace takt::pipeline {
+
+// What all stages of a run share.
+struct RunContext {
+  std::uint64_t run = 0;
+  std::uint64_t schedule = 0;  // ChunkHeader::schedule
+  ClockMap<TableDomain, SensorDomain> sensor_from_table;
+  const Feeder* feeder = nullptr;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+class PipelineStageHost final : public sched::StageHost {
+ public:
+  // One input, connected either to a sensor feed or to a producing stage.
+  struct InputPort {
+    bool required = true;
+    std::unique_ptr<transport::SampleBinder> samples;  // sensor inputs
+    SensorFeed* feed = nullptr;
+    std::atomic<std::int64_t>* latched = nullptr;
+    std::unique_ptr<transport::JobBinder> jobs;        // stage inputs
+    const LocationLedger* producer_ledger = nullptr;
+    std::int64_t producer_rate = 0;                    // jobs per hyperperiod
+    std::vector<std::pair<std::uint32_t, std::int32_t>> bound;  // by job within the hyperperiod: producer job, shift
+  };
+
+  PipelineStageHost(const RunContext& context, std::unique_ptr<Stage> stage, std::int64_t rate, Duration validity,
+                    std::unique_ptr<transport::Publisher> publisher, std::vector<InputPort> inputs);
+
+  bool latch(const sched::Job& job, Duration patience, sched::JobRecord& record) override;
+  void run(const sched::Job& job, int part, sched::Gang& gang) override;
+  void publish(const sched::Job& job, sched::JobRecord& record) override;
+  void discard(const sched::Job& job) override;
+  void finish(const sched::Job& job) override;
+
+  // Where the producer of stage input `input` notes its publications. Before the run.
+  void set_producer(std::size_t input, const LocationLedger& ledger) { ports_[input].producer_ledger = &ledger; }
+  [[nodiscard]] const LocationLedger& ledger() const { return ledger_; }
+  // Lets every chunk go; before the ports are destroyed.
+  void release_all();
+
+ private:
+  void latch_sample(InputPort& port, const sched::Job& job, Duration patience, StageInput& input,
+                    sched::InputRecord& record);
+  void latch_job(InputPort& port, const sched::Job& job, StageInput& input, sched::InputRecord& record);
+
+  const RunContext& context_;
+  std::unique_ptr<Stage> stage_;
+  std::int64_t rate_;
+  Duration validity_;   // after the slot's end, until the output is stale
+  std::unique_ptr<transport::Publisher> publisher_;
+  std::vector<InputPort> ports_;
+  std::vector<StageInput> inputs_;
+  transport::Publisher::Loan loan_;
+  StageJob stage_job_;
+  LocationLedger ledger_;
+};
+
+}  // namespace takt::pipeline
