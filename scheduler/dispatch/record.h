@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "runtime/base/digest.h"
+#include "runtime/base/time.h"
 
 namespace takt::sched {
 
@@ -78,5 +79,15 @@ struct JobRecord {
   std::uint64_t output_bytes = 0;
   Digest output;  // filled in by the recorder, on the housekeeping reserve
 };
+
+// What a job is judged against.
+struct JobLimits {
+  Duration wakeup_window;  // w of its cores, the largest
+  Duration budget;
+};
+
+// Sets the timing flags and the class of a finished record from its times, flags and reason. A job that did not start
+// is skipped when the reason is kNone, kPreviousRunning or kNoCredit, else missing. Pure.
+void classify(JobRecord& record, const JobLimits& limits);
 
 }  // namespace takt::sched

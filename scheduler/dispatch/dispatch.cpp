@@ -1,0 +1,167 @@
+#include "scheduler/dispatch/dispatch.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "scheduler/dispatch/boundary.h"
+#include "scheduler/dispatch/lockstep.h"
+#include "scheduler/dispatch/real_time.h"
+#include "scheduler/dispatch/run_plan.h"
+#include "scheduler/dispatch/thread_team.h"
+
+namespace takt::sched {
+namespace {
+
+constexpr int kDispatcherPriority = 80;
+constexpr int kWorkerPriority = 50;
+// Between "every thread is ready" and table time 0, so that the first wake-up is as timely as any other.
+constexpr Duration kLead = milliseconds(50);
+
+Status inconsistent(const std::string& what) {
+  return fail(Code::kInternal, "the schedule cannot be run: " + what + "; it was not checked by the validator");
+}
+
+Status check(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& hosts,
+             const DispatchOptions& options) {
+  if (!(options.rate > 0)) return fail(Code::kUsage, "the replay rate must be above 0");
+  if (hosts.size() != problem.stages.size() || schedule.choices.size() != problem.stages.size()) {
+    return inconsistent("stages, choices and hosts differ in number");
+  }
+  if (schedule.clock.hyperperiod.ns <= 0 || schedule.clock.ticks <= 0) return inconsistent("the table has no length");
+  std::vector<const Slot*> first(problem.stages.size(), nullptr);
+  for (const Slot& slot : schedule.slots) {
+    if (slot.stage >= problem.stages.size() || hosts[slot.stage] == nullptr) return inconsistent("unknown stage");
+    const std::string& name = problem.stages[slot.stage].name;
+    if (slot.cores.empty() || slot.cores.size() > kMaxGang) return inconsistent("core count of stage " + name);
+    for (const std::uint32_t core : slot.cores) {
+      if (core >= problem.board.cores.size()) return inconsistent("stage " + name + " has a slot on an unknown core");
+    }
+    if (slot.cores.size() == 2 && slot.cores[0] == slot.cores[1]) {
+      return inconsistent("stage " + name + " has a slot twice on one core");
+    }
+    if (slot.start < 0 || slot.start >= schedule.clock.ticks || slot.end <= slot.start) {
+      return inconsistent("slot of stage " + name);
+    }
+    const Slot*& reference = first[slot.stage];
+    if (reference == nullptr) reference = &slot;
+    if (reference->cores != slot.cores) return inconsistent("stage " + name + " changes its home cores");
+  }
+  return {};
+}
+
+RunPlan make_plan(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& hosts,
+                  const RecordSink& sink) {
+  RunPlan plan{problem, schedule, sink, {}, {}};
+  plan.stages.resize(problem.stages.size());
+  for (const Slot& slot : schedule.slots) {
+    plan.publish_ticks.push_back(publish_tick(problem, schedule, slot));
+    if (plan.stages[slot.stage] != nullptr) continue;
+    const Choice& choice = schedule.choices[slot.stage];
+    JobLimits limits{.wakeup_window = {}, .budget = choice.budget.time};
+    for (const std::uint32_t core : slot.cores) {
+      limits.wakeup_window = std::max(limits.wakeup_window, problem.board.cores[core].wakeup_window);
+    }
+    plan.stages[slot.stage] = std::make_unique<StageRun>(*hosts[slot.stage], slot.cores, choice.variant, limits,
+                                                         problem.stages[slot.stage].slack);
+  }
+  return plan;
+}
+
+ThreadSpec thread_spec(std::string name, const Core& core, int priority, bool rights) {
+  return rights ? ThreadSpec{std::move(name), core.cpu, priority} : ThreadSpec{std::move(name)};
+}
+
+// One worker per stage and core of its gang.
+Status add_workers(const RunPlan& plan, bool rights, ThreadTeam& team) {
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    StageRun* stage = plan.stages[i].get();
+    if (stage == nullptr) continue;
+    for (std::size_t part = 0; part < stage->cores().size(); ++part) {
+      const Core& core = plan.problem.board.cores[stage->cores()[part]];
+      std::string name = plan.problem.stages[i].name + "." + std::to_string(part);
+      TAKT_RETURN_IF_ERROR(team.add(thread_spec(std::move(name), core, kWorkerPriority, rights),
+                                    [stage, part] { stage->work(static_cast<int>(part)); }));
+    }
+  }
+  return {};
+}
+
+std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
+  std::vector<double> busy(plan.problem.board.cores.size(), 0.0);
+  if (span.ns <= 0) return busy;
+  for (const auto& stage : plan.stages) {
+    if (stage == nullptr) continue;
+    for (std::size_t part = 0; part < stage->cores().size(); ++part) {
+      busy[stage->cores()[part]] +=
+          static_cast<double>(stage->cpu_ns(static_cast<int>(part))) / static_cast<double>(span.ns);
+    }
+  }
+  return busy;
+}
+
+}  // namespace
+
+Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& stages,
+                                const DispatchOptions& options, const RecordSink& sink) {
+  TAKT_RETURN_IF_ERROR(check(problem, schedule, stages, options));
+  const RunPlan plan = make_plan(problem, schedule, stages, sink);
+  Boundary boundary(options.hyperperiods, options.stop);
+  DispatchResult result;
+  const bool rights = options.realtime_rights && !options.lockstep;
+
+  std::vector<CoreDispatcher> dispatchers;
+  dispatchers.reserve(problem.board.cores.size());
+  TableClock clock{.origin = {}, .rate = options.rate};
+  Futex finished;
+  const auto finish = [&finished] {
+    finished.add(1);
+    finished.wake_all();
+  };
+
+  ThreadTeam team;
+  std::uint32_t sequences = 0;
+  TAKT_RETURN_IF_ERROR(add_workers(plan, rights, team));
+  if (options.lockstep) {
+    sequences = 1;
+    TAKT_RETURN_IF_ERROR(team.add({.name = "sequencer"}, [&] {
+      run_lockstep(plan, boundary, options.hyperperiods);
+      finish();
+    }));
+  } else {
+    for (std::uint32_t core = 0; core < problem.board.cores.size(); ++core) {
+      CoreDispatcher& dispatcher = dispatchers.emplace_back(plan, boundary, options.hyperperiods, core);
+      if (dispatcher.idle()) continue;
+      ++sequences;
+      const Core& board_core = problem.board.cores[core];
+      TAKT_RETURN_IF_ERROR(
+          team.add(thread_spec("dispatch." + board_core.name, board_core, kDispatcherPriority, rights), [&] {
+            dispatcher.run(clock);
+            finish();
+          }));
+    }
+  }
+
+  team.await_ready();
+  if (rights) {
+    team.report(result.rights);
+  } else {
+    result.rights.refused = options.lockstep ? "not asked for: lockstep" : "not asked for";
+  }
+  result.started = host_now() + (options.lockstep ? Duration{} : kLead);
+  clock.origin = result.started;
+  team.release();
+  finished.wait([sequences](std::uint32_t value) { return value == sequences; });
+  const Duration span = host_now() - result.started;
+  for (const auto& stage : plan.stages) {
+    if (stage != nullptr) stage->quit();
+  }
+  team.join();
+
+  result.hyperperiods_run = boundary.entered();
+  result.stopped = boundary.stopped();
+  result.core_busy = busy_shares(plan, span);
+  return result;
+}
+
+}  // namespace takt::sched

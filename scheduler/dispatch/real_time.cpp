@@ -1,0 +1,137 @@
+#include "scheduler/dispatch/real_time.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <limits>
+
+namespace takt::sched {
+namespace {
+
+void sleep_until(HostTime instant) {
+  const timespec until{.tv_sec = instant.ns / 1'000'000'000, .tv_nsec = instant.ns % 1'000'000'000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+}
+
+}  // namespace
+
+CoreDispatcher::CoreDispatcher(const RunPlan& plan, Boundary& boundary, std::uint64_t hyperperiods, std::uint32_t core)
+    : plan_(plan),
+      boundary_(boundary),
+      hyperperiods_(hyperperiods),
+      core_(core),
+      events_(events_of_core(plan.problem, plan.schedule, core)),
+      last_follow_(plan.stages.size(), 0),
+      last_wake_{std::numeric_limits<std::int64_t>::min()} {
+  for (const auto& stage : plan.stages) {
+    if (stage != nullptr && stage->publisher() == core) published_.push_back(stage.get());
+  }
+}
+
+void CoreDispatcher::run(const TableClock& clock) {
+  clock_ = clock;
+  const std::uint64_t tail = largest_shift(events_);
+  std::uint64_t limit = hyperperiods_;
+  std::uint64_t entered = 0;
+  for (std::uint64_t h = 0; h < limit || h - limit < tail; ++h) {
+    for (const Event& event : events_) {
+      if (event.shift > h || h - event.shift >= limit) continue;
+      sleep_to(instant_of(event, h, plan_.schedule.clock));
+      if (event.kind != EventKind::kStart) continue;
+      if (entered == h) {
+        if (!boundary_.enter(h)) {
+          limit = h;
+          continue;
+        }
+        ++entered;
+      }
+      start(plan_.job_of(event.slot, h));
+    }
+  }
+  drain();
+}
+
+void CoreDispatcher::sleep_to(TableTime target) {
+  for (;;) {
+    TableTime next = target;
+    for (const StageRun* stage : published_) {
+      if (stage->running() == 0 || stage->job().slot_end > last_wake_) continue;
+      const TableTime deadline = stage->deadline();
+      if (deadline > last_wake_ && deadline < next) next = deadline;
+    }
+    wake_at(next);
+    if (next == target) return;
+  }
+}
+
+void CoreDispatcher::wake_at(TableTime instant) {
+  sleep_until(clock_.host(instant));
+  last_wake_ = std::max(last_wake_, instant);
+  conclude(instant);
+}
+
+void CoreDispatcher::conclude(TableTime wake) {
+  for (StageRun* stage : published_) {
+    if (stage->running() == 0 || !stage->complete() || wake < stage->publish_at()) continue;
+    JobRecord& record = stage->record();
+    const TableTime completion = clock_.table(stage->last_end());
+    record.actual_start = clock_.table(stage->last_start()).ns;
+    record.completion = completion.ns;
+    if (wake <= stage->deadline() && completion <= stage->deadline()) {
+      stage->publish();
+      if (record.published != 0) record.publication = clock_.table(host_now()).ns;
+    } else {
+      stage->discard();
+    }
+    stage->close();
+    plan_.sink(core_, record);
+    stage->free();
+  }
+}
+
+void CoreDispatcher::start(const Job& job) {
+  StageRun& stage = *plan_.stages[job.stage];
+  if (stage.lead() == core_) {
+    lead(stage, job);
+  } else {
+    follow(stage, job);
+  }
+}
+
+void CoreDispatcher::lead(StageRun& stage, const Job& job) {
+  const Duration window = plan_.problem.board.cores[core_].wakeup_window;
+  // Finished, but another core's dispatcher is about to publish it: that is not an overrun yet.
+  if (stage.publisher() != core_ && stage.running() != 0 && stage.complete()) {
+    stage.await_free(clock_.host(job.nominal_start + window));
+  }
+  const JobRecord* final_record = stage.start(job, plan_.publish_at(job), clock_.to_host(window));
+  stage.decide(job);
+  if (final_record != nullptr) {
+    plan_.sink(core_, *final_record);
+  } else {
+    stage.release(0);
+  }
+}
+
+void CoreDispatcher::follow(StageRun& stage, const Job& job) {
+  const std::uint32_t tag = tag_of(job);
+  const int part = stage.part_of(core_);
+  last_follow_[job.stage] = tag;
+  if (!stage.await_decision(job, clock_.host(job.slot_end))) stage.give_up(job, part);
+  if (stage.decided(tag) && stage.running() == tag) stage.release(part);
+}
+
+void CoreDispatcher::drain() {
+  for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
+    StageRun* stage = plan_.stages[i].get();
+    if (stage == nullptr || stage->publisher() != core_) continue;
+    if (last_follow_[i] != 0) stage->await_decision(last_follow_[i]);
+    while (stage->running() != 0) {
+      stage->await_complete();
+      conclude(clock_.table(host_now()));
+    }
+  }
+}
+
+}  // namespace takt::sched

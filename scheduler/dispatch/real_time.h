@@ -1,0 +1,43 @@
+// The dispatcher of one core on the real clock.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/dispatch/boundary.h"
+#include "scheduler/dispatch/run_plan.h"
+#include "scheduler/dispatch/table_clock.h"
+
+namespace takt::sched {
+
+class CoreDispatcher {
+ public:
+  CoreDispatcher(const RunPlan& plan, Boundary& boundary, std::uint64_t hyperperiods, std::uint32_t core);
+
+  [[nodiscard]] bool idle() const { return events_.empty(); }
+  // Walks every hyperperiod, then waits for what is still running. Body of the dispatcher's thread.
+  void run(const TableClock& clock);
+
+ private:
+  // Sleeps to `target`, waking before it for the deadlines of late jobs.
+  void sleep_to(TableTime target);
+  void wake_at(TableTime instant);
+  // Publishes or discards the finished jobs whose time has come. `wake` is the instant this wake-up was planned for.
+  void conclude(TableTime wake);
+  void start(const Job& job);
+  void lead(StageRun& stage, const Job& job);
+  void follow(StageRun& stage, const Job& job);
+  void drain();
+
+  const RunPlan& plan_;
+  Boundary& boundary_;
+  const std::uint64_t hyperperiods_;
+  const std::uint32_t core_;
+  const std::vector<Event> events_;
+  std::vector<StageRun*> published_;        // stages that this dispatcher publishes
+  std::vector<std::uint32_t> last_follow_;  // by stage: tag of the last gang start that another dispatcher leads
+  TableClock clock_;
+  TableTime last_wake_;
+};
+
+}  // namespace takt::sched

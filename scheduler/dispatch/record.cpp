@@ -1,0 +1,54 @@
+#include "scheduler/dispatch/record.h"
+
+namespace takt::sched {
+
+const char* name_of(JobClass job_class) {
+  switch (job_class) {
+    case JobClass::kSkipped: return "skipped";
+    case JobClass::kMissing: return "missing";
+    case JobClass::kLateStart: return "late start";
+    case JobClass::kOverrun: return "overrun";
+    case JobClass::kLate: return "late";
+    case JobClass::kOk: return "ok";
+  }
+  return "unknown";
+}
+
+const char* name_of(Reason reason) {
+  switch (reason) {
+    case Reason::kNone: return "none";
+    case Reason::kPreviousRunning: return "previous_running";
+    case Reason::kNoCredit: return "no_credit";
+    case Reason::kFeederLate: return "feeder_late";
+    case Reason::kNoSample: return "no_sample";
+    case Reason::kProducerNothing: return "producer_nothing";
+    case Reason::kBadFrame: return "bad_frame";
+    case Reason::kFill: return "fill";
+  }
+  return "unknown";
+}
+
+void classify(JobRecord& record, const JobLimits& limits) {
+  if (record.actual_start == kNever) {
+    const bool skipped = record.reason == Reason::kNone || record.reason == Reason::kPreviousRunning ||
+                         record.reason == Reason::kNoCredit;
+    record.job_class = skipped ? JobClass::kSkipped : JobClass::kMissing;
+    return;
+  }
+  if (record.actual_start - record.nominal_start > limits.wakeup_window.ns) record.flags |= kFlagLateStart;
+  if (record.completion - record.actual_start > limits.budget.ns) record.flags |= kFlagOverrun;
+  const bool published_late = record.publication != kNever && record.publication > record.slot_end;
+  if (published_late || (record.flags & kFlagDiscarded) != 0) record.flags |= kFlagLate;
+
+  if ((record.flags & kFlagLateStart) != 0) {
+    record.job_class = JobClass::kLateStart;
+  } else if ((record.flags & kFlagOverrun) != 0) {
+    record.job_class = JobClass::kOverrun;
+  } else if ((record.flags & kFlagLate) != 0) {
+    record.job_class = JobClass::kLate;
+  } else {
+    record.job_class = JobClass::kOk;
+  }
+}
+
+}  // namespace takt::sched

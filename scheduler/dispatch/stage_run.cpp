@@ -1,0 +1,172 @@
+#include "scheduler/dispatch/stage_run.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace takt::sched {
+namespace {
+
+constexpr std::uint32_t kQuit = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
+
+StageRun::StageRun(StageHost& host, std::vector<std::uint32_t> cores, std::uint32_t variant, const JobLimits& limits,
+                   Duration slack)
+    : host_(host),
+      cores_(std::move(cores)),
+      variant_(variant),
+      limits_(limits),
+      slack_(slack),
+      gang_(static_cast<int>(cores_.size())) {
+  for (std::size_t i = 0; i < cores_.size(); ++i) workers_.push_back(std::make_unique<Worker>());
+}
+
+void StageRun::identify(const Job& job, JobRecord& record) const {
+  record = JobRecord{};
+  record.stage = job.stage;
+  record.slot = job.slot;
+  record.job = job.number;
+  record.hyperperiod = job.hyperperiod;
+  record.variant = variant_;
+  record.cores = static_cast<std::uint32_t>(cores_.size());
+  record.nominal_start = job.nominal_start.ns;
+  record.slot_end = job.slot_end.ns;
+}
+
+void StageRun::charge(const ThreadCost& cost) {
+  record_.page_faults += static_cast<std::uint32_t>(cost.page_faults);
+  record_.copied_bytes += cost.copied_bytes;
+  record_.allocations += static_cast<std::uint32_t>(cost.allocations);
+}
+
+const JobRecord* StageRun::start(const Job& job, TableTime publish_at, Duration patience) {
+  if (running_.load() != 0) {
+    identify(job, skipped_);
+    skipped_.reason = Reason::kPreviousRunning;
+    classify(skipped_, limits_);
+    return &skipped_;
+  }
+  job_ = job;
+  publish_at_ = publish_at;
+  identify(job, record_);
+  const ThreadCost before = ThreadCost::of_this_thread();
+  const bool runs = host_.latch(job_, patience, record_);
+  if (!runs) {
+    host_.discard(job_);
+    host_.finish(job_);
+    classify(record_, limits_);
+    return &record_;
+  }
+  const ThreadCost latched = ThreadCost::of_this_thread() - before;
+  record_.copied_bytes += latched.copied_bytes;
+  record_.allocations += static_cast<std::uint32_t>(latched.allocations);
+  remaining_.store(static_cast<std::uint32_t>(workers_.size()));
+  running_.store(tag_of(job));
+  return nullptr;
+}
+
+void StageRun::decide(const Job& job) {
+  if (workers_.size() == 1) return;
+  const std::uint32_t tag = tag_of(job);
+  decided_.store(tag);
+  decided_.wake_all();
+  // Either the other dispatcher sees the decision after give_up(), or this sees that it gave up; a part released twice
+  // runs once.
+  if (running_.load() != tag) return;
+  for (std::size_t part = 1; part < workers_.size(); ++part) {
+    if (workers_[part]->gave_up.load() >= tag) release(static_cast<int>(part));
+  }
+}
+
+void StageRun::await_free(HostTime limit) {
+  static_cast<void>(running_.wait_until(limit, [](std::uint32_t tag) { return tag == 0; }));
+}
+
+bool StageRun::await_decision(const Job& job, HostTime limit) {
+  return decided_.wait_until(limit, [tag = tag_of(job)](std::uint32_t decided) { return decided >= tag; });
+}
+
+void StageRun::await_decision(std::uint32_t tag) {
+  decided_.wait([tag](std::uint32_t decided) { return decided >= tag; });
+}
+
+void StageRun::give_up(const Job& job, int part) {
+  workers_[static_cast<std::size_t>(part)]->gave_up.store(tag_of(job));
+}
+
+void StageRun::release(int part) {
+  const std::uint32_t tag = running_.load();
+  Worker& worker = *workers_[static_cast<std::size_t>(part)];
+  worker.ticket.raise(tag);
+  worker.ticket.wake_all();
+}
+
+void StageRun::await_complete() {
+  remaining_.wait([](std::uint32_t value) { return value == 0; });
+}
+
+HostTime StageRun::last_start() const {
+  HostTime last = workers_.front()->start;
+  for (const auto& worker : workers_) last = std::max(last, worker->start);
+  return last;
+}
+
+HostTime StageRun::last_end() const {
+  HostTime last = workers_.front()->end;
+  for (const auto& worker : workers_) last = std::max(last, worker->end);
+  return last;
+}
+
+void StageRun::publish() {
+  const ThreadCost before = ThreadCost::of_this_thread();
+  host_.publish(job_, record_);
+  const ThreadCost handed_over = ThreadCost::of_this_thread() - before;
+  record_.copied_bytes += handed_over.copied_bytes;
+  record_.allocations += static_cast<std::uint32_t>(handed_over.allocations);
+}
+
+void StageRun::discard() {
+  host_.discard(job_);
+  record_.flags |= kFlagDiscarded;
+}
+
+void StageRun::close() {
+  host_.finish(job_);
+  for (const auto& worker : workers_) {
+    record_.cpu_ns += worker->cost.cpu_ns;
+    charge(worker->cost);
+  }
+  classify(record_, limits_);
+}
+
+void StageRun::free() {
+  running_.store(0);
+  running_.wake_all();
+}
+
+void StageRun::work(int part) {
+  Worker& self = *workers_[static_cast<std::size_t>(part)];
+  std::uint32_t done = 0;
+  for (;;) {
+    const std::uint32_t ticket = self.ticket.wait([done](std::uint32_t value) { return value != done; });
+    if (ticket == kQuit) return;
+    done = ticket;
+    self.start = host_now();
+    const ThreadCost before = ThreadCost::of_this_thread();
+    host_.run(job_, part, gang_);
+    self.end = host_now();
+    self.cost = ThreadCost::of_this_thread() - before;
+    self.total_cpu_ns += self.cost.cpu_ns;
+    if (remaining_.subtract(1) == 0) remaining_.wake_all();
+  }
+}
+
+void StageRun::quit() {
+  for (const auto& worker : workers_) {
+    worker->ticket.raise(kQuit);
+    worker->ticket.wake_all();
+  }
+}
+
+}  // namespace takt::sched

@@ -1,0 +1,110 @@
+// One stage during a run: its workers, and the one job that may be in flight.
+//
+//   lead dispatcher        start() -> decide() -> release(part 0)
+//   other dispatcher       await_decision() -> release(its part)
+//   workers                host.run(), the last one makes complete() true
+//   publishing dispatcher  conclude -> sink -> free()
+//
+// `running` is the whole ownership protocol: 0, the lead dispatcher may write the job; else the tag of the job in
+// flight, and only the publishing dispatcher may set it back to 0, after completion.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "scheduler/dispatch/dispatch.h"
+#include "scheduler/dispatch/futex.h"
+#include "scheduler/dispatch/thread_cost.h"
+
+namespace takt::sched {
+
+// A job number as a futex word; 0 is no job. Good for 2^32 - 1 jobs per stage.
+constexpr std::uint32_t tag_of(const Job& job) { return static_cast<std::uint32_t>(job.number) + 1; }
+
+class StageRun {
+ public:
+  StageRun(StageHost& host, std::vector<std::uint32_t> cores, std::uint32_t variant, const JobLimits& limits,
+           Duration slack);
+
+  [[nodiscard]] const std::vector<std::uint32_t>& cores() const { return cores_; }
+  [[nodiscard]] std::uint32_t lead() const { return cores_.front(); }
+  [[nodiscard]] std::uint32_t publisher() const { return cores_.back(); }
+  [[nodiscard]] int part_of(std::uint32_t core) const { return core == lead() ? 0 : 1; }
+  [[nodiscard]] Duration budget() const { return limits_.budget; }
+
+  // ---- lead dispatcher (in lockstep the sequencer)
+  // Latches the job and makes it the one in flight. Returns nullptr when it may run, else its final record: skipped,
+  // because an earlier job is still in flight, or refused by the latch.
+  const JobRecord* start(const Job& job, TableTime publish_at, Duration patience);
+  // Tells the gang's other dispatchers that start() has been called for this job; releases the parts of those that
+  // stopped waiting.
+  void decide(const Job& job);
+  void await_free(HostTime limit);
+
+  // ---- another dispatcher of the gang
+  [[nodiscard]] bool await_decision(const Job& job, HostTime limit);
+  void await_decision(std::uint32_t tag);
+  [[nodiscard]] bool decided(std::uint32_t tag) const { return decided_.load() >= tag; }
+  // From now on the lead dispatcher releases this job's part, unless it is decided already.
+  void give_up(const Job& job, int part);
+
+  // ---- any dispatcher
+  // Lets the worker of this part run the job in flight. Repeating it does nothing.
+  void release(int part);
+  [[nodiscard]] std::uint32_t running() const { return running_.load(); }
+  // While running() is not 0: did every worker finish?
+  [[nodiscard]] bool complete() const { return remaining_.load() == 0; }
+  void await_complete();
+
+  // ---- publishing dispatcher, while running() is not 0
+  [[nodiscard]] const Job& job() const { return job_; }
+  [[nodiscard]] TableTime publish_at() const { return publish_at_; }
+  [[nodiscard]] TableTime deadline() const { return job_.slot_end + slack_; }  // of a late publication
+  // After completion:
+  [[nodiscard]] HostTime last_start() const;
+  [[nodiscard]] HostTime last_end() const;
+  JobRecord& record() { return record_; }
+  void publish();
+  void discard();
+  // Lets the inputs go and classifies; the record is final.
+  void close();
+  // The stage may start its next job.
+  void free();
+
+  // ---- threads
+  void work(int part);  // body of a worker; returns after quit()
+  void quit();
+  [[nodiscard]] std::int64_t cpu_ns(int part) const { return workers_[static_cast<std::size_t>(part)]->total_cpu_ns; }
+
+ private:
+  struct Worker {
+    Futex ticket;   // tag of the newest job it may run
+    Futex gave_up;  // tag of the newest job its dispatcher stopped waiting for
+    HostTime start;
+    HostTime end;
+    ThreadCost cost;
+    std::int64_t total_cpu_ns = 0;
+  };
+
+  void identify(const Job& job, JobRecord& record) const;
+  void charge(const ThreadCost& cost);
+
+  StageHost& host_;
+  const std::vector<std::uint32_t> cores_;
+  const std::uint32_t variant_;
+  const JobLimits limits_;
+  const Duration slack_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  Gang gang_;
+
+  Futex running_;
+  Futex decided_;  // tag of the newest job that start() was called for
+  Futex remaining_;
+  Job job_;
+  TableTime publish_at_;
+  JobRecord record_;
+  JobRecord skipped_;
+};
+
+}  // namespace takt::sched
