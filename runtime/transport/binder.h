@@ -28,21 +28,21 @@ struct Selected {
 class JobBinder {
  public:
   // `hold`: for how many consecutive bound jobs that produced nothing the last produced chunk is used instead.
-  // `capacity`: chunks kept at once (queue depth + held of the plan).
+  // `capacity`: chunks kept at once; at most `held` of the plan. At least 1, with hold at least 2: the held chunk and
+  // the one that may replace it.
   JobBinder(std::unique_ptr<Subscriber> port, std::uint32_t hold, std::uint32_t capacity);
   ~JobBinder();
   // The chunk with header.job == job. Jobs are asked for in ascending order (equal allowed: several consumer jobs may
-  // be bound to one producer job). Chunks of later jobs stay.
+  // be bound to one producer job). Chunks of later jobs stay, in the binder or, when it is full, in the queue.
   Selected select(std::uint64_t job);
   void release_all();
 
  private:
-  struct Kept {
-    ChunkView chunk;
-  };
-  void drain();
+  void release_before(std::uint64_t job);
+  void drain(std::uint64_t job);
   std::unique_ptr<Subscriber> port_;
   std::uint32_t hold_;
+  std::uint32_t capacity_;
   std::uint32_t missed_ = 0;  // consecutive bound jobs that produced nothing
   std::uint64_t last_asked_ = ~0ULL;
   std::vector<ChunkView> kept_;  // ascending by job
@@ -51,6 +51,8 @@ class JobBinder {
 // Binds a consumer to the newest sensor sample whose arrival stamp is not later than the latch.
 class SampleBinder {
  public:
+  // `capacity`: chunks kept at once; at most `held` of the plan. At least 2: the sample in use and the next one, whose
+  // stamp decides.
   SampleBinder(std::unique_ptr<Subscriber> port, std::uint32_t capacity);
   ~SampleBinder();
   // The newest sample with header.arrival_ns <= latch (ties count as arrived); kRepeat when it was used before.
@@ -61,10 +63,15 @@ class SampleBinder {
   void release_all();
 
  private:
-  void drain();
+  struct Kept {
+    ChunkView chunk;
+    bool used = false;
+  };
+  void release_superseded(SensorTime latch);
+  void drain(SensorTime latch);
   std::unique_ptr<Subscriber> port_;
-  std::vector<ChunkView> kept_;  // ascending by arrival
-  bool front_used_ = false;
+  std::uint32_t capacity_;
+  std::vector<Kept> kept_;  // ascending by arrival
   std::uint64_t unused_ = 0;
 };
 

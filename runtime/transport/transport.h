@@ -60,6 +60,9 @@ struct PoolPlan {
 // kConfiguration when a library limit is broken (loans, held, pools, name length, sizes); names the topic.
 Result<PoolPlan> plan_pools(const TransportSpec& spec);
 
+// The configuration file (TOML) of an external RouDi with exactly these pools.
+std::string roudi_config(const PoolPlan& plan);
+
 // Free bytes of the shared-memory file system; kEnvironment when it cannot be read.
 Result<std::uint64_t> shared_memory_free();
 
@@ -107,8 +110,11 @@ class Transport {
   // Names must be in the spec, each is created once. kInternal otherwise.
   virtual Result<std::unique_ptr<Publisher>> publisher(const std::string& topic) = 0;
   virtual Result<std::unique_ptr<Subscriber>> subscriber(const std::string& topic, const std::string& name) = 0;
-  // Waits (bounded) until every declared subscriber created so far is connected. kEnvironment names what is missing.
+  // Waits (bounded) until every subscriber created here is connected and every publisher created here sees all its
+  // declared subscribers, those of other processes included. kEnvironment names what is missing.
   virtual Status wait_connected() = 0;
+  // Topics with more subscribers than the plan declares: somebody else named a timed topic. Not for timed threads.
+  [[nodiscard]] virtual std::vector<std::string> undeclared_subscribers() const = 0;
   [[nodiscard]] virtual const PoolPlan& pools() const = 0;
   [[nodiscard]] virtual std::vector<PoolUse> pool_use() const = 0;
 };
