@@ -1,0 +1,81 @@
+// takt schedule: does it fit, with what bounds and slack, or why not.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "pipeline/app/app.h"
+#include "scheduler/analysis/explain.h"
+#include "scheduler/analysis/validate.h"
+#include "scheduler/model/budgets.h"
+#include "scheduler/model/what_if.h"
+#include "scheduler/synthesis/synthesize.h"
+
+namespace takt::app {
+namespace {
+
+int terminal_width() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return std::min<int>(size.ws_col, 160);
+  return 100;
+}
+
+struct Options {
+  ScheduleOptions schedule;
+  bool json = false;
+};
+
+int run(const Options& options) {
+  Result<Admitted> admitted = admit(options.schedule);
+  if (!admitted) return report_error(admitted.error());
+  const sched::Answer& answer = admitted->answer;
+  const std::string text = options.json ? sched::to_json(admitted->config.problem, answer)
+                                        : sched::explain(admitted->config.problem, answer, terminal_width());
+  std::fputs(text.c_str(), stdout);
+  return answer.verdict == sched::Verdict::kFeasible ? 0 : 1;
+}
+
+}  // namespace
+
+void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positional_pipeline) {
+  if (positional_pipeline) {
+    verb.add_option("pipeline", options.pipeline, "pipeline file, for example configs/pipelines/sim.yaml")->required();
+  }
+  verb.add_option("--budgets", options.budgets, "budgets file written by `takt profile` (default: declared budgets)");
+  verb.add_option("--what-if", options.what_if,
+                  "change the problem first: stage.budget=+20%, stage.budget=12ms, stage.rate=10, stage.cores=2");
+  verb.add_option("--seed", options.seed, "seed of the search (the answer is the same for the same seed)");
+}
+
+Result<Admitted> admit(const ScheduleOptions& options) {
+  TAKT_ASSIGN(pipeline::PipelineConfig config, pipeline::load_pipeline(options.pipeline));
+  if (!options.budgets.empty()) {
+    TAKT_ASSIGN(const sched::BudgetTable budgets, sched::load_budgets(options.budgets));
+    TAKT_RETURN_IF_ERROR(sched::apply_budgets(config.problem, budgets));
+  }
+  for (const std::string& change : options.what_if) TAKT_RETURN_IF_ERROR(sched::apply_what_if(config.problem, change));
+  sched::SynthesisOptions synthesis;
+  synthesis.seed = options.seed;
+  Admitted out{std::move(config), {}};
+  out.answer = sched::synthesize(out.config.problem, synthesis);
+  if (out.answer.verdict == sched::Verdict::kFeasible) {
+    // No table is used that the independent validator has not accepted.
+    if (Status valid = sched::validate(out.config.problem, *out.answer.schedule); !valid) {
+      return fail(Code::kInternal, "the synthesized table failed its validator: " + valid.error().message);
+    }
+  }
+  return out;
+}
+
+void add_schedule(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("schedule", "Does the pipeline fit? Table, bounds and slack, or the reason why not");
+  add_schedule_options(*verb, options->schedule);
+  verb->add_flag("--json", options->json, "machine-readable answer on stdout");
+  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace takt::app

@@ -1,0 +1,89 @@
+#include "pipeline/assembly/digests.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/file.h"
+
+namespace takt::pipeline {
+namespace {
+
+using nlohmann::json;
+
+std::string log_hash(const RunData& data) {
+  for (const HashedInput& input : data.inputs) {
+    if (input.role == "log") return input.digest.hex();
+  }
+  return "";
+}
+
+// What must be equal before digests can be: everything that decides bytes beside the code itself. The table's starts
+// decide which samples a job uses; on how many cores a job runs does not.
+json conditions(const RunData& data) {
+  json table = json::array();
+  for (const sched::Slot& slot : data.schedule.slots) table.push_back({slot.stage, slot.job, slot.start, slot.end});
+  return {{"isa_class", data.environment.isa_class},
+          {"jpeg_library", data.environment.jpeg_library},
+          {"log", log_hash(data)},
+          {"table", digest(table.dump()).hex()}};
+}
+
+Result<json> load(const std::string& path) {
+  TAKT_ASSIGN(const std::string text, read_file(path));
+  json document = json::parse(text, nullptr, false);
+  if (!document.is_object() || !document.contains("entries") || !document["entries"].is_array()) {
+    return fail(Code::kInput, path + ": no digest file (expected JSON with an array 'entries')");
+  }
+  return document;
+}
+
+}  // namespace
+
+Status compare_digests(RunData& data, const std::string& path) {
+  TAKT_ASSIGN(const json document, load(path));
+  const json wanted = conditions(data);
+  const json* entry = nullptr;
+  std::string why = "no entry for instruction set class " + data.environment.isa_class;
+  for (const json& candidate : document["entries"]) {
+    if (!candidate.contains("conditions") || !candidate.contains("topics")) continue;
+    const json& have = candidate["conditions"];
+    if (have == wanted) entry = &candidate;
+    if (have.value("isa_class", "") != data.environment.isa_class) continue;
+    for (const char* key : {"jpeg_library", "log", "table"}) {
+      if (have.value(key, "") != wanted[key]) {
+        why = std::string("another ") + key + " (" + wanted[key].get<std::string>() + ", the file has " +
+              have.value(key, "none") + ")";
+        break;
+      }
+    }
+  }
+  for (TopicDigest& topic : data.digests) {
+    if (entry == nullptr) {
+      topic.compared = "NOT COMPARED: " + why;
+    } else if (!(*entry)["topics"].contains(topic.topic)) {
+      topic.compared = "NOT COMPARED: topic not in the file";
+    } else {
+      topic.compared = (*entry)["topics"][topic.topic] == topic.digest.hex() ? "equal" : "differs";
+    }
+  }
+  return {};
+}
+
+Status save_digests(const RunData& data, const std::string& path) {
+  json document = {{"entries", json::array()}};
+  if (std::filesystem::exists(path)) {
+    TAKT_ASSIGN(document, load(path));
+  }
+  json topics = json::object();
+  for (const TopicDigest& topic : data.digests) topics[topic.topic] = topic.digest.hex();
+  const json wanted = conditions(data);
+  json entries = json::array();
+  for (const json& entry : document["entries"]) {
+    if (entry.value("conditions", json()).value("isa_class", "") != data.environment.isa_class) entries.push_back(entry);
+  }
+  entries.push_back({{"conditions", wanted}, {"topics", topics}});
+  document["entries"] = entries;
+  return write_file_atomically(path, document.dump(2) + "\n");
+}
+
+}  // namespace takt::pipeline
