@@ -1,0 +1,402 @@
+#include "pipeline/report/report_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+#include "pipeline/report/text.h"
+
+namespace takt::pipeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using sched::Quantity;
+
+Json optional_ns(const std::optional<Duration>& d) { return d ? Json(d->ns) : Json(nullptr); }
+
+std::string key_of(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::kLatency: return "latency";
+    case Quantity::kReaction: return "reaction";
+    case Quantity::kAgeAtOutput: return "age_at_output";
+    case Quantity::kAgeUntilReplaced: return "age_until_replaced";
+  }
+  return "";
+}
+
+const char* key_of(sched::Provenance provenance) {
+  switch (provenance) {
+    case sched::Provenance::kDeclared: return "declared";
+    case sched::Provenance::kExploratory: return "exploratory";
+    case sched::Provenance::kProfiled: return "profiled";
+  }
+  return "";
+}
+
+Json broken_json(const RunData& run, const Broken& broken) {
+  Json out;
+  out["assumption"] = name_of(broken.assumption);
+  out["subject"] =
+      broken.by_sensor ? run.problem.sensors[broken.subject].name : run.problem.stages[broken.subject].name;
+  out[broken.by_sensor ? "sample" : "job"] = broken.number;
+  out["detail"] = broken.detail;
+  return out;
+}
+
+Json worst_json(const QuantityJudgement& quantity) {
+  if (!quantity.worst) return nullptr;
+  const Instance& worst = quantity.instances[*quantity.worst];
+  return {{"sample", worst.sample},
+          {"capture_ns", worst.capture.ns},
+          {"output_job", worst.output},
+          {"published_ns", worst.published.ns},
+          {"completed_ns", worst.completed.ns},
+          {"state", name_of(worst.state)},
+          {"path_jobs", worst.path}};
+}
+
+Json quantity_json(const QuantityJudgement& quantity) {
+  return {{"bound_ns", optional_ns(quantity.bound)},
+          {"limit_ns", optional_ns(quantity.limit)},
+          {"completed_max_ns", quantity.completed_max.ns},
+          {"published_max_ns", quantity.published_max.ns},
+          {"held_max_ns", quantity.held_max.ns},
+          {"held", quantity.held},
+          {"void", quantity.void_count},
+          {"violated", quantity.violated},
+          {"fill", quantity.fill},
+          {"worst", worst_json(quantity)}};
+}
+
+// The chain as a flat object (its latency), and the four quantities below it.
+Json chain_json(const RunData& run, std::size_t index, const ChainJudgement& chain) {
+  const QuantityJudgement& latency = chain.latency();
+  const sched::Chain& declared = run.problem.chains[index];
+  Json out;
+  out["name"] = chain.name;
+  out["bound_ns"] = optional_ns(latency.bound);
+  out["limit_ns"] = optional_ns(latency.limit);
+  out["slack_ns"] = latency.bound && latency.limit ? Json(latency.limit->ns - latency.bound->ns) : Json(nullptr);
+  out["completed_max_ns"] = latency.completed_max.ns;
+  out["published_max_ns"] = latency.published_max.ns;
+  out["held_max_ns"] = latency.held_max.ns;
+  out["model_tightness"] = latency.bound && latency.held_max.ns > 0
+                               ? Json(static_cast<double>(latency.bound->ns) / static_cast<double>(latency.held_max.ns))
+                               : Json(nullptr);
+  out["held"] = latency.held;
+  out["void"] = latency.void_count;
+  out["violated"] = latency.violated;
+  out["fill"] = latency.fill;
+  out["worst_frame"] = worst_json(latency);
+  out["sensor"] = run.problem.sensors[declared.sensor].name;
+  out["stages"] = Json::array();
+  for (const std::uint32_t stage : declared.stages) out["stages"].push_back(run.problem.stages[stage].name);
+  const auto bound = std::find_if(run.schedule.bounds.begin(), run.schedule.bounds.end(),
+                                  [&](const sched::ChainBound& b) { return b.chain == index; });
+  out["bound_terms"] = bound == run.schedule.bounds.end() ? "" : bound->terms;
+  for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+    out["quantities"][key_of(static_cast<Quantity>(q))] = quantity_json(chain.quantities[q]);
+  }
+  return out;
+}
+
+// Instances that are not held, with what broke on their path.
+Json exceptions_json(const RunData& run, const Judgement& judgement) {
+  Json out = Json::array();
+  for (const ChainJudgement& chain : judgement.chains) {
+    for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+      for (const Instance& instance : chain.quantities[q].instances) {
+        if (instance.state != InstanceState::kVoid && instance.state != InstanceState::kViolated) continue;
+        Json entry;
+        entry["chain"] = chain.name;
+        entry["quantity"] = key_of(static_cast<Quantity>(q));
+        entry["state"] = name_of(instance.state);
+        entry["sample"] = instance.sample;
+        entry["capture_ns"] = instance.capture.ns;
+        entry["output_job"] = instance.reached ? Json(instance.output) : Json(nullptr);
+        entry["published_ns"] = instance.reached ? Json(instance.published.ns) : Json(nullptr);
+        entry["broken"] = Json::array();
+        for (const Broken& broken : instance.broken) entry["broken"].push_back(broken_json(run, broken));
+        out.push_back(std::move(entry));
+      }
+    }
+  }
+  return out;
+}
+
+Json times_json(const Distribution& d) {
+  return {{"samples", d.sorted.size()},
+          {"min_ns", d.min().ns},
+          {"p50_ns", d.quantile(0.5).ns},
+          {"p99_ns", d.quantile(0.99).ns},
+          {"max_ns", d.max().ns}};
+}
+
+Json stage_json(const RunData& run, std::size_t index, const StageStatistics& figures) {
+  const sched::Choice& choice = run.schedule.choices[index];
+  const sched::Budget& budget = choice.budget;
+  Json out;
+  out["name"] = run.problem.stages[index].name;
+  out["type"] = index < run.stages.size() ? run.stages[index].type : "";
+  out["variant"] = index < run.stages.size() ? run.stages[index].variant : "";
+  out["topic"] = index < run.stages.size() ? run.stages[index].topic : "";
+  out["rate_per_hyperperiod"] = choice.rate;
+  out["cores"] = budget.cores;
+  out["budget_ns"] = budget.time.ns;
+  out["provenance"] = key_of(budget.provenance);
+  out["profile_samples"] = budget.samples;
+  out["margin"] = budget.margin;
+  out["profile_high_water_ns"] = budget.high_water.ns;
+  out["measured_max_ns"] = figures.run.max().ns;
+  out["measured_p50_ns"] = figures.run.quantile(0.5).ns;
+  out["measured_p99_ns"] = figures.run.quantile(0.99).ns;
+  out["measured_in"] = run.mode == "lockstep" ? "virtual time" : "wall time";
+  out["tightness"] = run.mode != "lockstep" && figures.run.max().ns > 0
+                         ? Json(static_cast<double>(budget.time.ns) / static_cast<double>(figures.run.max().ns))
+                         : Json(nullptr);
+  out["run"] = times_json(figures.run);
+  out["cpu"] = times_json(figures.cpu);
+  out["start_error"] = times_json(figures.start);
+  out["publish"] = times_json(figures.publish);
+  out["jobs"] = figures.jobs;
+  out["published"] = figures.published;
+  out["fill"] = figures.fill;
+  Json classes;
+  for (std::size_t c = 0; c < sched::kJobClasses; ++c) {
+    classes[sched::name_of(static_cast<sched::JobClass>(c))] = figures.classes[c];
+  }
+  out["job_classes"] = classes;
+  out["repeat_inputs"] = figures.repeats;
+  out["held_inputs"] = figures.held_inputs;
+  out["missing_inputs"] = figures.missing_inputs;
+  out["repaired"] = figures.repaired;
+  out["page_faults"] = figures.page_faults;
+  out["page_faults_after_warmup"] = figures.page_faults_after_warmup;
+  out["allocations_after_warmup"] = figures.allocations_after_warmup;
+  out["copied_bytes_max_per_job"] = figures.most_copied;
+  return out;
+}
+
+Json misses_json(const RunData& run, const Judgement& judgement) {
+  Json out = Json::array();
+  for (const Miss& miss : judgement.misses) {
+    const sched::JobRecord& record = *miss.record;
+    out.push_back({{"stage", run.problem.stages[record.stage].name},
+                   {"job", record.job},
+                   {"hyperperiod", record.hyperperiod},
+                   {"nominal_start_ns", record.nominal_start},
+                   {"class", sched::name_of(record.job_class)},
+                   {"published", record.published != 0},
+                   {"cause", miss.cause}});
+  }
+  return out;
+}
+
+Json memory_json(const RunData& run) {
+  Json pools = Json::array();
+  for (std::size_t i = 0; i < run.pools.pools.size(); ++i) {
+    const transport::Pool& pool = run.pools.pools[i];
+    Json entry{{"payload_capacity", pool.payload_capacity},
+               {"chunk_bytes", pool.chunk_bytes},
+               {"chunks", pool.chunks},
+               {"most_used", nullptr},
+               {"topics", pool.topics}};
+    for (const transport::PoolUse& use : run.pool_use) {
+      if (use.chunk_bytes == pool.chunk_bytes) entry["most_used"] = use.most_used;
+    }
+    pools.push_back(std::move(entry));
+  }
+  std::uint64_t allocations = 0;
+  for (const sched::JobRecord& record : run.records) {
+    if (record.hyperperiod >= 1) allocations += record.allocations;
+  }
+  return {{"pools", std::move(pools)},
+          {"pool_bytes", run.pools.user_bytes},
+          {"management_bytes", run.pools.management_bytes},
+          {"resident_bytes", run.resident_bytes},
+          {"allocations_counted", run.allocation_guard},
+          {"allocations_after_warmup", allocations}};
+}
+
+Json environment_json(const RunData& run) {
+  const Environment& e = run.environment;
+  return {{"host", e.host},
+          {"kernel", e.kernel},
+          {"cpu_model", e.cpu_model},
+          {"cores", e.cores},
+          {"isa_class", e.isa_class},
+          {"clock_source", e.clock_source},
+          {"governor", e.governor},
+          {"preempt_rt", e.preempt_rt},
+          {"cgroup_quota_cores", e.cgroup_quota_cores},
+          {"steal_share", e.steal_share},
+          {"shared_memory_free", e.shared_memory_free},
+          {"compiler", e.compiler},
+          {"jpeg_library", e.jpeg_library},
+          {"rights",
+           {{"fifo", run.dispatch.rights.fifo},
+            {"affinity", run.dispatch.rights.affinity},
+            {"memory_locked", run.dispatch.rights.memory_locked},
+            {"refused", run.dispatch.rights.refused}}},
+          {"warnings", e.warnings}};
+}
+
+Json health_json(const RunData& run) {
+  Json out = Json::array();
+  for (const SensorHealth& h : run.health) {
+    out.push_back({{"sensor", h.sensor},
+                   {"messages", h.messages},
+                   {"bad_frames", h.bad_frames},
+                   {"invalid_points", h.invalid_points},
+                   {"dropped_points", h.dropped_points},
+                   {"gaps", h.gaps},
+                   {"repeats", h.repeats},
+                   {"order_faults", h.order_faults},
+                   {"unused", h.unused},
+                   {"examples", h.examples}});
+  }
+  return out;
+}
+
+Json schedule_json(const RunData& run) {
+  const sched::Schedule& schedule = run.schedule;
+  Json slots = Json::array();
+  for (const sched::Slot& slot : schedule.slots) {
+    slots.push_back({{"stage", run.problem.stages[slot.stage].name},
+                     {"job", slot.job},
+                     {"cores", slot.cores},
+                     {"start_ns", schedule.clock.start_at(0, slot.start).ns},
+                     {"end_ns", schedule.clock.end_at(0, slot.end).ns}});
+  }
+  Json cores = Json::array();
+  const std::vector<CoreShare> shares = core_shares(run);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const sched::Core& core = run.problem.board.cores[i];
+    cores.push_back({{"name", core.name},
+                     {"cpu", core.cpu},
+                     {"housekeeping_reserve", core.reserve},
+                     {"wakeup_window_ns", core.wakeup_window.ns},
+                     {"publish_window_ns", core.publish_window.ns},
+                     {"planned_share", shares[i].planned},
+                     {"busy_share", shares[i].busy}});
+  }
+  return {{"hash", schedule.hash().hex()},
+          {"board", run.problem.board.name},
+          {"hyperperiod_ns", schedule.clock.hyperperiod.ns},
+          {"ticks", schedule.clock.ticks},
+          {"notes", run.schedule_notes},
+          {"cores", std::move(cores)},
+          {"slots", std::move(slots)}};
+}
+
+Json verdict_json(const Judgement& judgement) {
+  Json requirements = Json::array();
+  for (const Requirement& r : judgement.requirements) {
+    requirements.push_back(
+        {{"group", r.group}, {"name", r.name}, {"outcome", name_of(r.outcome)}, {"detail", r.detail}});
+  }
+  const auto share = judgement.share_held();
+  return {{"outcome", name_of(judgement.outcome)},
+          {"reasons", judgement.reasons},
+          {"real_time_deadlines", judgement.deadlines_not_judged.empty() ? "judged" : judgement.deadlines_not_judged},
+          {"held", judgement.held},
+          {"void", judgement.void_count},
+          {"violated", judgement.violated},
+          {"fill", judgement.fill},
+          {"share_held", share ? Json(*share) : Json(nullptr)},
+          {"requirements", std::move(requirements)}};
+}
+
+std::string xml_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> commands_to_try(const RunData& run) {
+  std::vector<std::string> out;
+  if (!run.command.empty()) out.push_back(run.command);
+  if (!run.run_folder.empty()) {
+    out.push_back("takt report " + run.run_folder);
+    out.push_back("takt diff " + run.run_folder + " OTHER_RUN");
+  }
+  return out;
+}
+
+std::string report_json(const RunData& run, const Judgement& judgement, const std::vector<StageStatistics>& stages) {
+  Json out;
+  out["schema"] = "takt.report";
+  out["version"] = kReportVersion;
+  out["verdict"] = verdict_json(judgement);
+  out["run"] = {{"pipeline", run.pipeline_name},
+                {"mode", run.mode},
+                {"rate", run.rate},
+                {"transport", run.transport},
+                {"drive", run.rig.drive},
+                {"log", run.log_path},
+                {"rig", run.rig.name},
+                {"hyperperiods", run.dispatch.hyperperiods_run},
+                {"interrupted", run.interrupted},
+                {"compiled_graphs", Json::array()}};
+  out["chains"] = Json::array();
+  for (std::size_t i = 0; i < judgement.chains.size(); ++i) {
+    out["chains"].push_back(chain_json(run, i, judgement.chains[i]));
+  }
+  out["exceptions"] = exceptions_json(run, judgement);
+  out["stages"] = Json::array();
+  for (std::size_t i = 0; i < stages.size(); ++i) out["stages"].push_back(stage_json(run, i, stages[i]));
+  out["misses"] = misses_json(run, judgement);
+  out["fill_jobs"] = judgement.fill_jobs;
+  out["schedule"] = schedule_json(run);
+  out["digests"] = Json::array();
+  for (const TopicDigest& d : run.digests) {
+    out["digests"].push_back(
+        {{"topic", d.topic}, {"chunks", d.chunks}, {"digest", d.digest.hex()}, {"compared", d.compared}});
+  }
+  out["memory"] = memory_json(run);
+  out["environment"] = environment_json(run);
+  out["inputs"] = Json::array();
+  for (const HashedInput& input : run.inputs) {
+    out["inputs"].push_back({{"role", input.role}, {"path", input.path}, {"digest", input.digest.hex()}});
+  }
+  out["sensors"] = health_json(run);
+  out["log_problems"] = Json::array();
+  for (const sensors::LogProblem& p : run.log_problems) {
+    out["log_problems"].push_back({{"kind", p.kind}, {"offset", p.offset}, {"detail", p.detail}});
+  }
+  out["commands"] = commands_to_try(run);
+  // Names from files need not be valid UTF-8: replaced, never an exception.
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string junit_xml(const RunData& run, const Judgement& judgement) {
+  std::uint64_t failures = 0, skipped = 0;
+  for (const Requirement& r : judgement.requirements) {
+    failures += r.outcome == Outcome::kFail ? 1 : 0;
+    skipped += r.outcome == Outcome::kNotJudged ? 1 : 0;
+  }
+  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  out += "<testsuites name=\"takt\">\n <testsuite name=\"" + xml_escaped(run.pipeline_name + " (" + run.mode + ")") +
+         "\" tests=\"" + std::to_string(judgement.requirements.size()) + "\" failures=\"" + std::to_string(failures) +
+         "\" errors=\"0\" skipped=\"" + std::to_string(skipped) + "\">\n";
+  for (const Requirement& r : judgement.requirements) {
+    out += "  <testcase classname=\"" + xml_escaped(r.group) + "\" name=\"" + xml_escaped(r.name) + "\">";
+    if (r.outcome == Outcome::kFail) out += "<failure message=\"" + xml_escaped(r.detail) + "\"/>";
+    if (r.outcome == Outcome::kNotJudged) out += "<skipped message=\"NOT JUDGED: " + xml_escaped(r.detail) + "\"/>";
+    if (r.outcome == Outcome::kPass) out += "<system-out>" + xml_escaped(r.detail) + "</system-out>";
+    out += "</testcase>\n";
+  }
+  return out + " </testsuite>\n</testsuites>\n";
+}
+
+}  // namespace takt::pipeline

@@ -1,0 +1,82 @@
+#include "pipeline/report/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pipeline/report/record_index.h"
+
+namespace takt::pipeline {
+
+using sched::JobClass;
+using sched::JobRecord;
+using sched::kNever;
+
+Duration Distribution::quantile(double q) const {
+  if (sorted.empty()) return {};
+  const double rank = std::ceil(q * static_cast<double>(sorted.size()));
+  const auto at = static_cast<std::size_t>(std::max(1.0, rank)) - 1;
+  return sorted[std::min(at, sorted.size() - 1)];
+}
+
+Distribution distribution(std::vector<Duration> values) {
+  std::sort(values.begin(), values.end());
+  return {std::move(values)};
+}
+
+std::vector<StageStatistics> stage_statistics(const RunData& run) {
+  const std::size_t stages = run.problem.stages.size();
+  const RecordIndex index(run.problem, run.schedule, run.records);
+  std::vector<StageStatistics> out(stages);
+  std::vector<std::vector<Duration>> times(stages), cpu(stages), start(stages), publish(stages);
+  for (const JobRecord& record : run.records) {
+    if (record.stage >= stages) continue;
+    StageStatistics& stage = out[record.stage];
+    ++stage.jobs;
+    stage.published += record.published;
+    if (index.filling(record)) {
+      ++stage.fill;
+    } else {
+      ++stage.classes[static_cast<std::size_t>(record.job_class)];
+    }
+    const auto flag = [&](sched::JobFlags f) { return (record.flags & f) != 0 ? 1U : 0U; };
+    stage.repeats += flag(sched::kFlagRepeatInput);
+    stage.held_inputs += flag(sched::kFlagHeldInput);
+    stage.missing_inputs += flag(sched::kFlagMissingInput);
+    stage.repaired += flag(sched::kFlagRepaired);
+    stage.page_faults += record.page_faults;
+    if (record.hyperperiod >= 1) {
+      stage.page_faults_after_warmup += record.page_faults;
+      stage.allocations_after_warmup += record.allocations;
+    }
+    stage.most_copied = std::max(stage.most_copied, record.copied_bytes);
+    if (record.actual_start == kNever) continue;
+    start[record.stage].push_back({record.actual_start - record.nominal_start});
+    if (record.completion == kNever) continue;
+    times[record.stage].push_back({record.completion - record.actual_start});
+    cpu[record.stage].push_back({record.cpu_ns});
+    if (record.publication != kNever) publish[record.stage].push_back({record.publication - record.completion});
+  }
+  for (std::size_t i = 0; i < stages; ++i) {
+    out[i].run = distribution(std::move(times[i]));
+    out[i].cpu = distribution(std::move(cpu[i]));
+    out[i].start = distribution(std::move(start[i]));
+    out[i].publish = distribution(std::move(publish[i]));
+  }
+  return out;
+}
+
+std::vector<CoreShare> core_shares(const RunData& run) {
+  std::vector<CoreShare> out(run.problem.board.cores.size());
+  const auto ticks = static_cast<double>(run.schedule.clock.ticks);
+  for (const sched::Slot& slot : run.schedule.slots) {
+    for (const std::uint32_t core : slot.cores) {
+      if (core < out.size() && ticks > 0) out[core].planned += static_cast<double>(slot.end - slot.start) / ticks;
+    }
+  }
+  for (std::size_t i = 0; i < out.size() && i < run.dispatch.core_busy.size(); ++i) {
+    out[i].busy = run.dispatch.core_busy[i];
+  }
+  return out;
+}
+
+}  // namespace takt::pipeline

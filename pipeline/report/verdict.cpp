@@ -1,0 +1,752 @@
+#include "pipeline/report/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "pipeline/report/record_index.h"
+#include "pipeline/report/text.h"
+
+namespace takt::pipeline {
+namespace {
+
+using sched::JobClass;
+using sched::JobRecord;
+using sched::Quantity;
+using sched::Reason;
+
+constexpr std::uint64_t kCopyLimit = 64 * 1024;  // bytes per job, DESIGN section 4.4
+constexpr std::uint8_t kInputHeld = 2, kInputMissing = 3;
+
+// A sample as the records know it.
+struct Sample {
+  std::uint64_t index = 0;
+  SensorTime capture, arrival;
+};
+
+// Jobs of a chain's stages, first to last.
+struct Path {
+  std::vector<std::uint64_t> jobs;
+  Sample sample;
+};
+
+// Longest distance of two stamps that the sensor's model allows.
+Duration longest_gap(const sched::Sensor& sensor) {
+  if (sensor.phase) return sensor.period + sensor.phase->jitter + nanoseconds(1);
+  return sched::longest_period(sensor);
+}
+
+// How far a stamp lies after the nominal stamp of a locked sensor that it belongs to.
+Duration after_phase(const sched::Sensor& sensor, Duration hyperperiod, TableTime capture) {
+  std::int64_t samples = 1, span = sensor.period.ns;
+  if (const auto pattern = sched::sample_pattern(sensor, hyperperiod)) {
+    samples = pattern->samples;
+    span = pattern->hyperperiods * hyperperiod.ns;
+  }
+  const std::int64_t since = capture.ns - sensor.phase->offset.ns;
+  __extension__ using Wide = __int128;
+  const auto floor_div = [](Wide a, Wide b) { return a / b - (a % b < 0 ? 1 : 0); };
+  // The newest nominal stamp not after `capture`: floor(k * span / samples) <= since.
+  auto k = floor_div(static_cast<Wide>(since) * samples, span) + 1;
+  while (floor_div(k * span, samples) > since) --k;
+  return {since - static_cast<std::int64_t>(floor_div(k * span, samples))};
+}
+
+class ChainJudge {
+ public:
+  ChainJudge(const RunData& run, const RecordIndex& index, std::uint32_t chain)
+      : run_(run), index_(index), chain_(run.problem.chains[chain]), sensor_(run.problem.sensors[chain_.sensor]) {
+    for (std::size_t i = 0; i < chain_.stages.size(); ++i) {
+      inputs_.push_back(index_.input_from(chain_.stages[i], i == 0, i == 0 ? chain_.sensor : chain_.stages[i - 1]));
+    }
+    collect_samples();
+    const TableTime zero{0};
+    table_start_ = run_.sensor_from_table.map_unchecked(zero);
+  }
+
+  ChainJudgement judge(const sched::ChainBound* bound) {
+    ChainJudgement out;
+    out.name = chain_.name;
+    for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+      if (bound != nullptr) out.quantities[q].bound = bound->bounds[q];
+      out.quantities[q].limit = chain_.limits[q];
+    }
+    const bool walkable = std::all_of(inputs_.begin(), inputs_.end(), [](const auto& i) { return i.has_value(); });
+    if (walkable && !chain_.stages.empty()) {
+      walk_outputs();
+      latencies(out.quantities[static_cast<std::size_t>(Quantity::kLatency)]);
+      reactions(out.quantities[static_cast<std::size_t>(Quantity::kLatency)],
+                out.quantities[static_cast<std::size_t>(Quantity::kReaction)]);
+      ages(out.quantities[static_cast<std::size_t>(Quantity::kAgeAtOutput)],
+           out.quantities[static_cast<std::size_t>(Quantity::kAgeUntilReplaced)]);
+    }
+    for (QuantityJudgement& quantity : out.quantities) close(quantity);
+    return out;
+  }
+
+ private:
+  // What one output job has used and should have used.
+  struct Output {
+    const JobRecord* record = nullptr;
+    std::optional<Path> actual, planned;
+  };
+
+  [[nodiscard]] std::uint32_t stage_at(std::size_t position) const { return chain_.stages[position]; }
+  [[nodiscard]] SensorTime in_sensor_time(std::int64_t table_ns) const {
+    return run_.sensor_from_table.map_unchecked(TableTime{table_ns});
+  }
+
+  // Every sample of the sensor that any job latched, in the order in which selection sees them.
+  void collect_samples() {
+    for (std::uint32_t stage = 0; stage < run_.problem.stages.size(); ++stage) {
+      const auto input = index_.input_from(stage, true, chain_.sensor);
+      if (!input) continue;
+      for (const JobRecord* record : index_.stage(stage)) {
+        if (*input >= record->input_count || record->inputs[*input].kind == kInputMissing) continue;
+        const sched::InputRecord& latched = record->inputs[*input];
+        samples_.push_back({latched.job, {latched.capture_ns}, {latched.arrival_ns}});
+      }
+    }
+    for (const JobRecord& record : run_.records) {
+      const sched::Stage& stage = run_.problem.stages[record.stage];
+      for (std::size_t i = 0; i < record.input_count && i < stage.inputs.size(); ++i) {
+        if (!stage.inputs[i].from_sensor || record.inputs[i].kind == kInputMissing) continue;
+        last_arrival_ = std::max(last_arrival_, SensorTime{record.inputs[i].arrival_ns});
+      }
+    }
+    const auto key = [](const Sample& s) { return std::tie(s.arrival.ns, s.capture.ns, s.index); };
+    std::sort(samples_.begin(), samples_.end(), [&](const Sample& a, const Sample& b) { return key(a) < key(b); });
+    samples_.erase(std::unique(samples_.begin(), samples_.end(),
+                               [&](const Sample& a, const Sample& b) { return key(a) == key(b); }),
+                   samples_.end());
+  }
+
+  [[nodiscard]] const Sample* newest_arrived(SensorTime latch) const {
+    const auto after = std::upper_bound(samples_.begin(), samples_.end(), latch,
+                                        [](SensorTime t, const Sample& s) { return t < s.arrival; });
+    return after == samples_.begin() ? nullptr : &*std::prev(after);
+  }
+
+  // Back along the inputs that the records name.
+  [[nodiscard]] std::optional<Path> actual_path(const JobRecord& output) const {
+    Path path;
+    path.jobs.resize(chain_.stages.size());
+    const JobRecord* record = &output;
+    for (std::size_t i = chain_.stages.size(); i-- > 0;) {
+      path.jobs[i] = record->job;
+      if (*inputs_[i] >= record->input_count) return std::nullopt;
+      const sched::InputRecord& input = record->inputs[*inputs_[i]];
+      if (input.kind == kInputMissing) return std::nullopt;
+      if (i == 0) {
+        path.sample = {input.job, {input.capture_ns}, {input.arrival_ns}};
+        return path;
+      }
+      record = index_.find(stage_at(i - 1), input.job);
+      if (record == nullptr) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  // Back along the bindings of the table.
+  [[nodiscard]] std::optional<std::vector<std::uint64_t>> planned_jobs(const JobRecord& output) const {
+    std::vector<std::uint64_t> jobs(chain_.stages.size());
+    jobs.back() = output.job;
+    for (std::size_t i = jobs.size() - 1; i > 0; --i) {
+      const auto producer = index_.bound_job(stage_at(i), jobs[i], *inputs_[i]);
+      if (!producer) return std::nullopt;
+      jobs[i - 1] = *producer;
+    }
+    return jobs;
+  }
+
+  [[nodiscard]] std::optional<Path> planned_path(const JobRecord& output) const {
+    auto jobs = planned_jobs(output);
+    if (!jobs) return std::nullopt;
+    Path path;
+    path.jobs = std::move(*jobs);
+    const JobRecord* first = index_.find(stage_at(0), path.jobs.front());
+    if (first == nullptr) return std::nullopt;
+    const Sample* sample = newest_arrived(in_sensor_time(first->nominal_start));
+    if (sample == nullptr) return std::nullopt;
+    path.sample = *sample;
+    return path;
+  }
+
+  void walk_outputs() {
+    for (const JobRecord* record : index_.stage(chain_.stages.back())) {
+      Output output;
+      output.record = record;
+      output.planned = planned_path(*record);
+      if (record->published != 0) output.actual = actual_path(*record);
+      outputs_.push_back(std::move(output));
+    }
+    // The first output that used, or should have used, each sample.
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      if (outputs_[i].actual) note_first(uses_[key_of(outputs_[i].actual->sample)].actual, i);
+      if (outputs_[i].planned) note_first(uses_[key_of(outputs_[i].planned->sample)].planned, i);
+    }
+  }
+
+  using SampleKey = std::pair<std::int64_t, std::uint64_t>;  // capture, index
+  struct Use {
+    std::optional<std::size_t> actual, planned;  // index into outputs_
+  };
+  static void note_first(std::optional<std::size_t>& first, std::size_t i) {
+    if (!first) first = i;
+  }
+  static SampleKey key_of(const Sample& sample) { return {sample.capture.ns, sample.index}; }
+
+  // ---- broken assumptions -------------------------------------------------------------------------------------
+
+  static void add(std::vector<Broken>& list, Broken broken) {
+    for (const Broken& known : list) {
+      if (known.assumption == broken.assumption && known.by_sensor == broken.by_sensor &&
+          known.subject == broken.subject && known.number == broken.number) {
+        return;
+      }
+    }
+    list.push_back(std::move(broken));
+  }
+
+  void job_assumptions(std::size_t position, std::uint64_t job, std::vector<Broken>& list, bool& fill) const {
+    const std::uint32_t stage = stage_at(position);
+    const JobRecord* record = index_.find(stage, job);
+    if (record == nullptr) return;
+    const auto broken = [&](Assumption assumption, std::string detail) {
+      add(list, {assumption, false, stage, job, std::move(detail)});
+    };
+    if (index_.filling(*record)) {
+      fill = true;
+      return;
+    }
+    own_assumptions(*record, broken, fill);
+    if (*inputs_[position] < record->input_count) {
+      const sched::InputRecord& input = record->inputs[*inputs_[position]];
+      if (input.kind == kInputMissing && !fill) missing_input(input.reason, broken, fill);
+      if (input.kind == kInputHeld) {
+        broken(Assumption::kProducerOutput,
+               "the bound job published nothing, the output of job " + std::to_string(input.job) + " was held");
+      }
+    }
+  }
+
+  template <class Report>
+  static void missing_input(Reason reason, const Report& broken, bool& fill) {
+    switch (reason) {
+      case Reason::kFeederLate: broken(Assumption::kFeeder, "the sample was not physically there in time"); break;
+      case Reason::kProducerNothing: broken(Assumption::kProducerOutput, "the bound job published nothing"); break;
+      case Reason::kBadFrame: broken(Assumption::kFrame, "the sample could not be decoded"); break;
+      case Reason::kFill:
+      case Reason::kNoSample: fill = true; break;
+      default: broken(Assumption::kProducerOutput, "the input was missing"); break;
+    }
+  }
+
+  template <class Report>
+  void own_assumptions(const JobRecord& record, const Report& broken, bool& fill) const {
+    const sched::Choice& choice = run_.schedule.choices[record.stage];
+    if (record.job_class == JobClass::kSkipped) {
+      if (record.reason == Reason::kPreviousRunning) {
+        broken(Assumption::kWorkerFree, "skipped: its worker was still busy with an earlier job");
+      } else if (record.reason == Reason::kNoCredit) {
+        broken(Assumption::kCredit, "skipped: no output chunk was free");
+      } else {
+        broken(Assumption::kWorkerFree, "skipped");
+      }
+      return;
+    }
+    if (record.job_class == JobClass::kMissing) {
+      missing_input(record.reason, broken, fill);
+      return;
+    }
+    if ((record.flags & sched::kFlagLateStart) != 0) {
+      broken(Assumption::kStart, "began " + ms_text({record.actual_start - record.nominal_start}) +
+                                     " after its nominal start, the window is " + ms_text(start_window(record)));
+    }
+    if ((record.flags & sched::kFlagOverrun) != 0) {
+      broken(Assumption::kBudget, "took " + ms_text({record.completion - record.actual_start}) + " of a budget of " +
+                                      ms_text(choice.budget.time));
+    }
+    if ((record.flags & sched::kFlagDiscarded) != 0 || record.published == 0) {
+      broken(Assumption::kPublish, "its late output was discarded");
+    } else if ((record.flags & sched::kFlagLate) != 0) {
+      broken(Assumption::kPublish,
+             "published " + ms_text({record.publication - record.slot_end}) + " after the end of its slot");
+    }
+  }
+
+  // w of the job's cores: the largest.
+  [[nodiscard]] Duration start_window(const JobRecord& record) const {
+    Duration window;
+    if (record.slot < run_.schedule.slots.size()) {
+      for (const std::uint32_t core : run_.schedule.slots[record.slot].cores) {
+        if (core < run_.problem.board.cores.size()) {
+          window = std::max(window, run_.problem.board.cores[core].wakeup_window);
+        }
+      }
+    }
+    return window;
+  }
+
+  void sample_assumptions(const Sample& sample, std::vector<Broken>& list) const {
+    const auto broken = [&](Assumption assumption, std::string detail) {
+      add(list, {assumption, true, chain_.sensor, sample.index, std::move(detail)});
+    };
+    const Duration delay = sample.arrival - sample.capture;
+    if (delay < sensor_.delay_min || delay > sensor_.delay_max) {
+      broken(Assumption::kArrival, "arrived " + ms_text(delay) + " after its stamp, declared are " +
+                                       ms_text(sensor_.delay_min) + " to " + ms_text(sensor_.delay_max));
+    }
+    if (sensor_.phase) {
+      const Duration late =
+          after_phase(sensor_, run_.problem.hyperperiod, table_time(run_.sensor_from_table, sample.capture));
+      if (late > sensor_.phase->jitter) {
+        broken(Assumption::kPhase, "its stamp lies " + ms_text(late) + " after the declared phase, allowed are " +
+                                       ms_text(sensor_.phase->jitter));
+      }
+    }
+  }
+
+  // At the latch of the first stage's `job` the successor of the sample it used had to be there. After the end of the
+  // log there is none: the pipeline drains.
+  void gap_assumption(std::uint64_t job, std::vector<Broken>& list, bool& drain) const {
+    const JobRecord* record = index_.find(stage_at(0), job);
+    if (record == nullptr || *inputs_[0] >= record->input_count) return;
+    const sched::InputRecord& input = record->inputs[*inputs_[0]];
+    if (input.kind == kInputMissing) return;
+    const SensorTime due = SensorTime{input.capture_ns} + longest_gap(sensor_) + sensor_.delay_max;
+    const SensorTime latch = in_sensor_time(record->nominal_start);
+    if (latch > due && due > last_arrival_) {
+      drain = true;
+    } else if (latch > due) {
+      add(list, {Assumption::kPeriod, true, chain_.sensor, input.job,
+                 "no newer sample had arrived " + ms_text(latch - SensorTime{input.capture_ns}) +
+                     " after its stamp; the period is " + ms_text(sensor_.period)});
+    }
+  }
+
+  void path_assumptions(const Path& path, Instance& instance, bool& fill) const {
+    for (std::size_t i = 0; i < path.jobs.size(); ++i) job_assumptions(i, path.jobs[i], instance.broken, fill);
+    sample_assumptions(path.sample, instance.broken);
+  }
+
+  // ---- the quantities -----------------------------------------------------------------------------------------
+
+  [[nodiscard]] Duration published_since(const JobRecord& record, SensorTime capture) const {
+    return in_sensor_time(record.publication) - capture + run_.sensor_from_table.error;
+  }
+  [[nodiscard]] Duration completed_since(const JobRecord& record, SensorTime capture) const {
+    return in_sensor_time(record.completion) - capture + run_.sensor_from_table.error;
+  }
+
+  static void decide(Instance& instance, const std::optional<Duration>& bound, bool fill) {
+    if (fill) {
+      instance.state = InstanceState::kFill;
+    } else if (!instance.broken.empty()) {
+      instance.state = InstanceState::kVoid;
+    } else {
+      const bool exceeded = !instance.reached || (bound && instance.published > *bound);
+      instance.state = exceeded ? InstanceState::kViolated : InstanceState::kHeld;
+    }
+  }
+
+  void latencies(QuantityJudgement& out) const {
+    for (const auto& [key, use] : uses_) {
+      Instance instance;
+      bool fill = false;
+      const Path* shown = nullptr;
+      if (use.planned) {
+        const Path& planned = *outputs_[*use.planned].planned;
+        path_assumptions(planned, instance, fill);
+        shown = &planned;
+      }
+      if (use.actual) {
+        const Output& output = outputs_[*use.actual];
+        path_assumptions(*output.actual, instance, fill);
+        shown = &*output.actual;
+        instance.reached = true;
+        instance.output = output.record->job;
+        instance.published = published_since(*output.record, shown->sample.capture);
+        instance.completed = completed_since(*output.record, shown->sample.capture);
+      }
+      instance.sample = shown->sample.index;
+      instance.capture = shown->sample.capture;
+      instance.path = shown->jobs;
+      // A sample that had arrived before the table began was meant for jobs that do not exist.
+      fill = fill || shown->sample.arrival < table_start_;
+      decide(instance, out.bound, fill);
+      out.instances.push_back(std::move(instance));
+    }
+  }
+
+  // Jobs that published nothing on the planned paths of the outputs in (first, last): what they would have carried may
+  // never have been latched, so no sample stands for it.
+  void lost_outputs(std::uint64_t first, std::uint64_t last, std::vector<Broken>& list) const {
+    auto output = std::upper_bound(outputs_.begin(), outputs_.end(), first,
+                                   [](std::uint64_t job, const Output& o) { return job < o.record->job; });
+    for (; output != outputs_.end() && output->record->job < last; ++output) {
+      const auto jobs = planned_jobs(*output->record);
+      if (!jobs) continue;
+      for (std::size_t i = 0; i < jobs->size(); ++i) {
+        const JobRecord* record = index_.find(stage_at(i), (*jobs)[i]);
+        bool fill = false;
+        if (record != nullptr && record->published == 0) job_assumptions(i, record->job, list, fill);
+      }
+    }
+  }
+
+  // Latency plus the distance from the previous sample that reached an output: the wait of an event that happened
+  // right after that sample.
+  void reactions(const QuantityJudgement& latency, QuantityJudgement& out) const {
+    const Instance* previous = nullptr;
+    std::vector<Broken> between;  // of planned samples that were lost since `previous`
+    for (const Instance& current : latency.instances) {
+      if (!current.reached) {
+        for (const Broken& broken : current.broken) add(between, broken);
+        continue;
+      }
+      if (previous != nullptr) {
+        Instance instance = current;
+        const Duration wait = current.capture - previous->capture;
+        instance.published += wait;
+        instance.completed += wait;
+        for (const Broken& broken : between) add(instance.broken, broken);
+        lost_outputs(previous->output, current.output, instance.broken);
+        bool fill = current.state == InstanceState::kFill || previous->state == InstanceState::kFill;
+        for (std::uint64_t job = previous->path.front() + 1; job <= current.path.front(); ++job) {
+          gap_assumption(job, instance.broken, fill);
+        }
+        decide(instance, out.bound, fill);
+        out.instances.push_back(std::move(instance));
+      }
+      previous = &current;
+      between.clear();
+    }
+  }
+
+  void ages(QuantityJudgement& at_output, QuantityJudgement& until_replaced) const {
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const Output& output = outputs_[i];
+      if (!output.actual) continue;
+      Instance instance;
+      bool fill = false;
+      path_assumptions(*output.actual, instance, fill);
+      gap_assumption(output.actual->jobs.front(), instance.broken, fill);
+      if (output.planned) {
+        path_assumptions(*output.planned, instance, fill);
+        gap_assumption(output.planned->jobs.front(), instance.broken, fill);
+      } else {
+        fill = true;  // the table binds this output to a job before job 0
+      }
+      instance.reached = true;
+      instance.sample = output.actual->sample.index;
+      instance.capture = output.actual->sample.capture;
+      instance.output = output.record->job;
+      instance.path = output.actual->jobs;
+      instance.published = published_since(*output.record, instance.capture);
+      instance.completed = completed_since(*output.record, instance.capture);
+      Instance replaced = instance;
+      decide(instance, at_output.bound, fill);
+      at_output.instances.push_back(std::move(instance));
+
+      for (std::size_t next = i + 1; next < outputs_.size(); ++next) {
+        const JobRecord& successor = *outputs_[next].record;
+        const auto broken = [&](Assumption assumption, std::string detail) {
+          add(replaced.broken, {assumption, false, successor.stage, successor.job, std::move(detail)});
+        };
+        bool successor_fill = false;
+        own_assumptions(successor, broken, successor_fill);
+        if (successor.published == 0) continue;
+        replaced.published = published_since(successor, replaced.capture);
+        replaced.completed = completed_since(successor, replaced.capture);
+        decide(replaced, until_replaced.bound, fill);
+        until_replaced.instances.push_back(std::move(replaced));
+        break;
+      }
+    }
+  }
+
+  static void close(QuantityJudgement& quantity) {
+    for (std::size_t i = 0; i < quantity.instances.size(); ++i) {
+      const Instance& instance = quantity.instances[i];
+      switch (instance.state) {
+        case InstanceState::kHeld: ++quantity.held; break;
+        case InstanceState::kVoid: ++quantity.void_count; break;
+        case InstanceState::kViolated: ++quantity.violated; break;
+        case InstanceState::kFill: ++quantity.fill; continue;
+      }
+      if (!instance.reached) continue;
+      if (instance.state == InstanceState::kHeld) quantity.held_max = std::max(quantity.held_max, instance.published);
+      quantity.completed_max = std::max(quantity.completed_max, instance.completed);
+      if (!quantity.worst || instance.published > quantity.instances[*quantity.worst].published) quantity.worst = i;
+    }
+    if (quantity.worst) quantity.published_max = quantity.instances[*quantity.worst].published;
+  }
+
+  const RunData& run_;
+  const RecordIndex& index_;
+  const sched::Chain& chain_;
+  const sched::Sensor& sensor_;
+  std::vector<std::optional<std::uint32_t>> inputs_;  // by position in the chain
+  std::vector<Sample> samples_;                       // by (arrival, capture, index)
+  std::vector<Output> outputs_;                       // by job of the last stage
+  std::map<SampleKey, Use> uses_;
+  SensorTime table_start_;
+  SensorTime last_arrival_{std::numeric_limits<std::int64_t>::min()};  // of any sensor
+};
+
+// ---- misses and requirements ------------------------------------------------------------------------------------
+
+std::string cause_of(const RunData& run, const JobRecord& record) {
+  const sched::Choice& choice = run.schedule.choices[record.stage];
+  const sched::Stage& stage = run.problem.stages[record.stage];
+  const auto input_names = [&](Reason reason) {
+    std::string names;
+    for (std::size_t i = 0; i < record.input_count && i < stage.inputs.size(); ++i) {
+      if (record.inputs[i].kind != kInputMissing) continue;
+      if (reason != Reason::kNone && record.inputs[i].reason != reason) continue;
+      names += (names.empty() ? "" : ", ") + stage.inputs[i].name;
+    }
+    return names.empty() ? std::string("a required input") : "input " + names;
+  };
+  switch (record.job_class) {
+    case JobClass::kSkipped:
+      if (record.reason == Reason::kPreviousRunning)
+        return "not started: an earlier job of this stage was still running";
+      if (record.reason == Reason::kNoCredit) return "not started: no output chunk was free within the plan";
+      return "not started";
+    case JobClass::kMissing:
+      switch (record.reason) {
+        case Reason::kFeederLate:
+          return input_names(record.reason) +
+                 " had arrived by its stamp, but was not physically there within the window";
+        case Reason::kNoSample: return input_names(record.reason) + ": no sample had arrived yet";
+        case Reason::kProducerNothing: return input_names(record.reason) + ": the bound job had published nothing";
+        case Reason::kBadFrame: return input_names(record.reason) + ": the sample could not be decoded";
+        default: return input_names(Reason::kNone) + " was missing";
+      }
+    case JobClass::kLateStart:
+      return "began " + ms_text({record.actual_start - record.nominal_start}) + " after its nominal start";
+    case JobClass::kOverrun:
+      return "ran for " + ms_text({record.completion - record.actual_start}) + ", its budget is " +
+             ms_text(choice.budget.time) + ((record.flags & sched::kFlagDiscarded) != 0 ? "; output discarded" : "");
+    case JobClass::kLate:
+      if ((record.flags & sched::kFlagDiscarded) != 0) return "its output was too late for its slack and was discarded";
+      return "published " + ms_text({record.publication - record.slot_end}) + " after the end of its slot";
+    case JobClass::kOk: break;
+  }
+  return "";
+}
+
+void collect_misses(const RunData& run, const RecordIndex& index, Judgement& out) {
+  for (const JobRecord& record : run.records) {
+    if (record.job_class == JobClass::kOk || record.stage >= run.problem.stages.size()) continue;
+    if (index.filling(record)) {
+      ++out.fill_jobs;
+      continue;
+    }
+    out.misses.push_back({&record, cause_of(run, record)});
+  }
+  std::stable_sort(out.misses.begin(), out.misses.end(), [](const Miss& a, const Miss& b) {
+    return std::tie(a.record->nominal_start, a.record->stage) < std::tie(b.record->nominal_start, b.record->stage);
+  });
+}
+
+void require_chains(Judgement& out) {
+  for (const ChainJudgement& chain : out.chains) {
+    for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+      const QuantityJudgement& quantity = chain.quantities[q];
+      if (!quantity.bound) continue;
+      Requirement requirement{"chain " + chain.name, sched::name_of(static_cast<Quantity>(q)), Outcome::kPass, ""};
+      requirement.detail =
+          fmt::format("bound {}{}, measured at most {}: {} held, {} void, {} violated", ms_text(*quantity.bound),
+                      quantity.limit ? " of a limit of " + ms_text(*quantity.limit) : "",
+                      ms_text(quantity.published_max), quantity.held, quantity.void_count, quantity.violated);
+      if (quantity.violated > 0 || (quantity.limit && *quantity.bound > *quantity.limit)) {
+        requirement.outcome = Outcome::kFail;
+      } else if (quantity.judged() == 0) {
+        requirement.outcome = Outcome::kNotJudged;
+        requirement.detail = "no instance reached an output";
+      } else if (!out.deadlines_not_judged.empty()) {
+        requirement.outcome = Outcome::kNotJudged;
+        requirement.detail += "; " + out.deadlines_not_judged;
+      }
+      out.requirements.push_back(std::move(requirement));
+    }
+  }
+}
+
+void require_transport(const RunData& run, Judgement& out) {
+  std::uint64_t moved = 0, hops = 0, most_copied = 0, over_copy = 0, allocations = 0, allocating_jobs = 0;
+  for (const JobRecord& record : run.records) {
+    for (std::size_t i = 0; i < record.input_count && i < sched::kMaxInputs; ++i) {
+      if (record.inputs[i].kind == kInputMissing) continue;
+      ++hops;
+      moved += record.inputs[i].moved;
+    }
+    most_copied = std::max(most_copied, record.copied_bytes);
+    over_copy += record.copied_bytes > kCopyLimit ? 1 : 0;
+    if (record.hyperperiod >= 1) {
+      allocations += record.allocations;
+      allocating_jobs += record.allocations > 0 ? 1 : 0;
+    }
+  }
+  const auto require = [&](std::string name, bool met, std::string detail) {
+    out.requirements.push_back(
+        {"zero copy and steady state", std::move(name), met ? Outcome::kPass : Outcome::kFail, std::move(detail)});
+  };
+  require("hops keep segment and offset", moved == 0,
+          fmt::format("{} of {} taken chunks lay elsewhere than where they were published", count_text(moved),
+                      count_text(hops)));
+  if (!run.allocation_guard) {
+    for (const char* name : {"bytes copied per job", "allocations after warm-up"}) {
+      out.requirements.push_back(
+          {"zero copy and steady state", name, Outcome::kNotJudged, "calls are not counted in this build (sanitizer)"});
+    }
+    return;
+  }
+  require("bytes copied per job", over_copy == 0,
+          fmt::format("at most {} of {} in one job; {} above", bytes_text(most_copied), bytes_text(kCopyLimit),
+                      plural(over_copy, "job", "jobs")));
+  require("allocations after warm-up", allocations == 0,
+          fmt::format("{} in {} after the first hyperperiod", count_text(allocations),
+                      plural(allocating_jobs, "job", "jobs")));
+}
+
+void require_digests(const RunData& run, Judgement& out) {
+  for (const TopicDigest& topic : run.digests) {
+    if (topic.compared.empty()) continue;
+    const bool equal = topic.compared == "equal";
+    const bool differs = topic.compared == "differs";
+    out.requirements.push_back(
+        {"replay", "digest of " + topic.topic,
+         equal     ? Outcome::kPass
+         : differs ? Outcome::kFail
+                   : Outcome::kNotJudged,
+         topic.digest.hex() + " over " + plural(topic.chunks, "chunk", "chunks") + ": " + topic.compared});
+  }
+}
+
+void conclude(const RunData& run, Judgement& out) {
+  std::uint64_t failed = 0, violated = 0;
+  for (const ChainJudgement& chain : out.chains) {
+    const QuantityJudgement& latency = chain.latency();
+    out.held += latency.held;
+    out.void_count += latency.void_count;
+    out.violated += latency.violated;
+    out.fill += latency.fill;
+    for (const QuantityJudgement& quantity : chain.quantities) violated += quantity.violated;
+  }
+  if (violated > 0) {
+    out.reasons.push_back(plural(violated, "chain instance", "chain instances") +
+                          " violated: the bound was exceeded though no monitored assumption was broken");
+  }
+  for (const Requirement& requirement : out.requirements) {
+    if (requirement.outcome != Outcome::kFail) continue;
+    ++failed;
+    if (requirement.group.rfind("chain ", 0) == 0 && violated > 0) continue;  // said above
+    out.reasons.push_back(requirement.group + ", " + requirement.name + ": " + requirement.detail);
+  }
+  if (out.void_count > 0) {
+    out.reasons.push_back(plural(out.void_count, "chain instance is", "chain instances are") +
+                          " void: a monitored assumption was broken on the way");
+  }
+  const bool nothing = out.held + out.void_count + out.violated == 0;
+  if (nothing) out.reasons.push_back("no chain instance reached an output");
+  if (run.interrupted) out.reasons.push_back("interrupted: this report covers the part that ran");
+  if (!out.deadlines_not_judged.empty()) out.reasons.push_back("real-time deadlines: " + out.deadlines_not_judged);
+  const bool lockstep = run.mode == "lockstep";
+  if (failed > 0) {
+    out.outcome = Outcome::kFail;
+  } else if (nothing || run.interrupted || (!out.deadlines_not_judged.empty() && !lockstep)) {
+    out.outcome = Outcome::kNotJudged;
+  } else {
+    out.outcome = Outcome::kPass;
+  }
+}
+
+std::string deadline_remark(const RunData& run) {
+  if (run.mode == "lockstep") return "NOT JUDGED in lockstep, where jobs take their budget in virtual time";
+  if (run.rate != 1) return fmt::format("NOT JUDGED at rate {:g}", run.rate);
+  if (!run.dispatch.rights.refused.empty())
+    return "NOT JUDGED without real-time rights: " + run.dispatch.rights.refused;
+  return "";
+}
+
+}  // namespace
+
+const char* name_of(Assumption assumption) {
+  switch (assumption) {
+    case Assumption::kStart: return "late start";
+    case Assumption::kBudget: return "overrun";
+    case Assumption::kPublish: return "late publication";
+    case Assumption::kFeeder: return "feeder late";
+    case Assumption::kWorkerFree: return "worker busy";
+    case Assumption::kCredit: return "no free chunk";
+    case Assumption::kProducerOutput: return "producer published nothing";
+    case Assumption::kFrame: return "bad frame";
+    case Assumption::kArrival: return "arrival outside its model";
+    case Assumption::kPeriod: return "sample gap";
+    case Assumption::kPhase: return "stamp off its phase";
+  }
+  return "";
+}
+
+const char* name_of(InstanceState state) {
+  switch (state) {
+    case InstanceState::kHeld: return "held";
+    case InstanceState::kVoid: return "void";
+    case InstanceState::kViolated: return "violated";
+    case InstanceState::kFill: return "fill";
+  }
+  return "";
+}
+
+const char* name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPass: return "PASS";
+    case Outcome::kFail: return "FAIL";
+    case Outcome::kNotJudged: return "NOT JUDGED";
+  }
+  return "";
+}
+
+std::optional<double> Judgement::share_held() const {
+  const std::uint64_t all = held + void_count + violated;
+  if (all == 0) return std::nullopt;
+  return static_cast<double>(held) / static_cast<double>(all);
+}
+
+TableTime table_time(const ClockMap<TableDomain, SensorDomain>& map, SensorTime t) {
+  // Solve to = to_origin + delta * (1 + rate) for delta; the integer division may be off by one, so step to the floor.
+  const std::int64_t distance = t.ns - map.to_origin.ns;
+  __extension__ using Wide = __int128;
+  std::int64_t delta =
+      static_cast<std::int64_t>(static_cast<Wide>(distance) * 1'000'000'000 / (1'000'000'000 + map.rate_ppb));
+  const auto forward = [&](std::int64_t d) { return map.map_unchecked(TableTime{map.from_origin.ns + d}).ns; };
+  while (forward(delta) > t.ns) --delta;
+  while (forward(delta + 1) <= t.ns) ++delta;
+  return {map.from_origin.ns + delta};
+}
+
+Judgement judge(const RunData& run) {
+  Judgement out;
+  out.deadlines_not_judged = deadline_remark(run);
+  const RecordIndex index(run.problem, run.schedule, run.records);
+  for (std::uint32_t c = 0; c < run.problem.chains.size(); ++c) {
+    const auto bound = std::find_if(run.schedule.bounds.begin(), run.schedule.bounds.end(),
+                                    [&](const sched::ChainBound& b) { return b.chain == c; });
+    out.chains.push_back(ChainJudge(run, index, c).judge(bound == run.schedule.bounds.end() ? nullptr : &*bound));
+  }
+  collect_misses(run, index, out);
+  require_chains(out);
+  require_transport(run, out);
+  require_digests(run, out);
+  conclude(run, out);
+  return out;
+}
+
+}  // namespace takt::pipeline

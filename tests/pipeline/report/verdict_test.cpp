@@ -1,0 +1,320 @@
+#include "pipeline/report/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/pipeline/report/synthetic_run.h"
+
+namespace takt::pipeline {
+namespace {
+
+using namespace test;
+using sched::Quantity;
+
+const QuantityJudgement& of(const Judgement& j, std::size_t chain, Quantity quantity) {
+  return j.chains[chain].quantities[static_cast<std::size_t>(quantity)];
+}
+
+const Requirement* requirement(const Judgement& j, const std::string& group, const std::string& name) {
+  for (const Requirement& r : j.requirements) {
+    if (r.group == group && r.name == name) return &r;
+  }
+  return nullptr;
+}
+
+const Instance* instance_of_sample(const QuantityJudgement& quantity, std::uint64_t sample) {
+  for (const Instance& i : quantity.instances) {
+    if (i.sample == sample) return &i;
+  }
+  return nullptr;
+}
+
+bool broke(const Instance& instance, Assumption assumption) {
+  return std::any_of(instance.broken.begin(), instance.broken.end(),
+                     [&](const Broken& b) { return b.assumption == assumption; });
+}
+
+TEST(Verdict, LockstepHoldsEveryInstance) {
+  const RunData run = synthetic_run(10, false);
+  const Judgement j = judge(run);
+  EXPECT_EQ(j.outcome, Outcome::kPass);
+  EXPECT_EQ(j.violated, 0U);
+  EXPECT_EQ(j.void_count, 0U);
+  ASSERT_TRUE(j.share_held());
+  EXPECT_EQ(*j.share_held(), 1.0);
+  EXPECT_NE(j.deadlines_not_judged.find("lockstep"), std::string::npos);
+  // Two camera samples of three reach an output in every hyperperiod, one LiDAR sample does.
+  EXPECT_EQ(of(j, 0, Quantity::kLatency).held, 20U);
+  EXPECT_EQ(of(j, 1, Quantity::kLatency).held, 10U);
+  EXPECT_TRUE(j.misses.empty());
+}
+
+TEST(Verdict, FourQuantitiesFollowFromTheTable) {
+  const RunData run = synthetic_run(4, false);
+  const Judgement j = judge(run);
+  // Camera: sample at 2 ms is published with fusion's slot at 24.8 ms; the one at 68.67 ms at 88.8 ms.
+  EXPECT_EQ(of(j, 0, Quantity::kLatency).published_max.ns, 22'800'000);
+  EXPECT_EQ(of(j, 0, Quantity::kLatency).completed_max.ns, 22'000'000);
+  // An event right after the sample at 2 ms waits for the one at 68.666666 ms, out at 88.8 ms.
+  EXPECT_EQ(of(j, 0, Quantity::kReaction).published_max.ns, 86'800'000);
+  EXPECT_EQ(of(j, 0, Quantity::kAgeAtOutput).published_max.ns, 22'800'000);
+  EXPECT_EQ(of(j, 0, Quantity::kAgeUntilReplaced).published_max.ns, 86'800'000);
+  // LiDAR: stamp -2 ms, published at 88.8 ms, used again at 124.8 ms, replaced at 188.8 ms.
+  EXPECT_EQ(of(j, 1, Quantity::kLatency).published_max.ns, 90'800'000);
+  EXPECT_EQ(of(j, 1, Quantity::kReaction).published_max.ns, 190'800'000);
+  EXPECT_EQ(of(j, 1, Quantity::kAgeAtOutput).published_max.ns, 126'800'000);
+  EXPECT_EQ(of(j, 1, Quantity::kAgeUntilReplaced).published_max.ns, 190'800'000);
+}
+
+TEST(Verdict, RealTimeWithRightsIsJudged) {
+  const Judgement j = judge(synthetic_run(10, true));
+  EXPECT_EQ(j.outcome, Outcome::kPass);
+  EXPECT_EQ(j.deadlines_not_judged, "");
+  EXPECT_TRUE(j.reasons.empty());
+}
+
+TEST(Verdict, RefusedRightsAndOtherRatesAreNotJudged) {
+  RunData run = synthetic_run(4, true);
+  run.dispatch.rights.refused = "SCHED_FIFO";
+  const Judgement refused = judge(run);
+  EXPECT_EQ(refused.outcome, Outcome::kNotJudged);
+  EXPECT_NE(refused.deadlines_not_judged.find("SCHED_FIFO"), std::string::npos);
+  EXPECT_EQ(requirement(refused, "chain camera to tracks", "latency")->outcome, Outcome::kNotJudged);
+  RunData fast = synthetic_run(4, true);
+  fast.rate = 2;
+  EXPECT_EQ(judge(fast).outcome, Outcome::kNotJudged);
+}
+
+TEST(Verdict, LateStartMakesExactlyItsOwnInstancesVoid) {
+  RunData run = synthetic_run(6, true);
+  sched::JobRecord& r = record_of(run, kCameraStage, 3);  // feeds fusion job 2
+  r.actual_start = r.nominal_start + 2'000'000;
+  r.completion = r.actual_start + 5'000'000;
+  r.flags |= sched::kFlagLateStart;
+  r.job_class = sched::JobClass::kLateStart;
+  const Judgement j = judge(run);
+  EXPECT_EQ(j.outcome, Outcome::kPass);
+  EXPECT_EQ(of(j, 0, Quantity::kLatency).void_count, 1U);
+  EXPECT_EQ(of(j, 1, Quantity::kLatency).void_count, 0U);
+  const Instance* instance = instance_of_sample(of(j, 0, Quantity::kLatency), 3);
+  ASSERT_NE(instance, nullptr);
+  EXPECT_EQ(instance->state, InstanceState::kVoid);
+  ASSERT_EQ(instance->broken.size(), 1U);
+  EXPECT_EQ(instance->broken[0].assumption, Assumption::kStart);
+  EXPECT_EQ(instance->broken[0].number, 3U);
+  EXPECT_NE(instance->broken[0].detail.find("2.00 ms"), std::string::npos);
+  ASSERT_EQ(j.misses.size(), 1U);
+  EXPECT_EQ(j.misses[0].record->job, 3U);
+  EXPECT_NE(j.misses[0].cause.find("2.00 ms"), std::string::npos);
+}
+
+TEST(Verdict, ExceededBoundWithoutABrokenAssumptionIsViolated) {
+  RunData run = synthetic_run(6, true);
+  record_of(run, kFusionStage, 4).publication += 30'000'000;  // no flag says why
+  const Judgement j = judge(run);
+  EXPECT_EQ(j.outcome, Outcome::kFail);
+  EXPECT_EQ(of(j, 0, Quantity::kLatency).violated, 1U);
+  EXPECT_EQ(requirement(j, "chain camera to tracks", "latency")->outcome, Outcome::kFail);
+  ASSERT_FALSE(j.reasons.empty());
+  EXPECT_NE(j.reasons[0].find("violated"), std::string::npos);
+}
+
+TEST(Verdict, AViolationIsAFailureEvenWithoutRights) {
+  RunData run = synthetic_run(6, true);
+  run.dispatch.rights.refused = "SCHED_FIFO";
+  record_of(run, kFusionStage, 4).publication += 30'000'000;
+  EXPECT_EQ(judge(run).outcome, Outcome::kFail);
+}
+
+TEST(Verdict, OverrunAndDiscardedOutputLoseTheSample) {
+  RunData run = synthetic_run(6, true);
+  sched::JobRecord& r = record_of(run, kFusionStage, 5);  // camera sample 8, LiDAR sample 2
+  r.job_class = sched::JobClass::kOverrun;
+  r.flags |= sched::kFlagOverrun | sched::kFlagDiscarded;
+  r.published = 0;
+  r.publication = sched::kNever;
+  r.completion = r.actual_start + 9'000'000;
+  const Judgement j = judge(run);
+  const Instance* lost = instance_of_sample(of(j, 0, Quantity::kLatency), 8);
+  ASSERT_NE(lost, nullptr);
+  EXPECT_FALSE(lost->reached);
+  EXPECT_EQ(lost->state, InstanceState::kVoid);
+  EXPECT_TRUE(broke(*lost, Assumption::kBudget));
+  // The LiDAR sample reaches the next output instead, late, and void for the same reason.
+  const Instance* later = instance_of_sample(of(j, 1, Quantity::kLatency), 2);
+  ASSERT_NE(later, nullptr);
+  EXPECT_TRUE(later->reached);
+  EXPECT_EQ(later->output, 6U);
+  EXPECT_EQ(later->state, InstanceState::kVoid);
+  EXPECT_EQ(j.violated, 0U);
+  // The output before it stayed longer: void as well, not violated.
+  EXPECT_EQ(of(j, 0, Quantity::kAgeUntilReplaced).violated, 0U);
+  EXPECT_GE(of(j, 0, Quantity::kAgeUntilReplaced).void_count, 1U);
+}
+
+TEST(Verdict, SkippedProducerMakesItsSampleVoid) {
+  RunData run = synthetic_run(6, true);
+  skip_job(run, kCameraStage, 6);
+  const Judgement j = judge(run);
+  EXPECT_EQ(of(j, 0, Quantity::kLatency).violated, 0U);
+  EXPECT_EQ(of(j, 0, Quantity::kReaction).violated, 0U);
+  // The sample that job 6 would have used was latched by nobody; the next output waits longer, for a known reason.
+  EXPECT_EQ(of(j, 0, Quantity::kReaction).void_count, 1U);
+  ASSERT_EQ(j.misses.size(), 1U);
+  EXPECT_NE(j.misses[0].cause.find("still running"), std::string::npos);
+}
+
+TEST(Verdict, HeldInputIsABrokenAssumption) {
+  RunData run = synthetic_run(6, true);
+  // LiDAR job 3 produced nothing: fusion jobs 7 and 8 hold the output of job 2.
+  skip_job(run, kLidarStage, 3);
+  for (const std::uint64_t job : {7U, 8U}) {
+    sched::JobRecord& r = record_of(run, kFusionStage, job);
+    const sched::JobRecord& held = record_of(run, kLidarStage, 2);
+    r.inputs[1] = {2, held.inputs[0].capture_ns, 0, 2, sched::Reason::kNone, 0, {}};
+    r.flags |= sched::kFlagHeldInput;
+  }
+  const Judgement j = judge(run);
+  EXPECT_EQ(of(j, 1, Quantity::kAgeAtOutput).violated, 0U);
+  EXPECT_EQ(of(j, 1, Quantity::kAgeAtOutput).void_count, 2U);
+  EXPECT_GT(of(j, 1, Quantity::kAgeAtOutput).published_max, *of(j, 1, Quantity::kAgeAtOutput).bound);
+  EXPECT_LE(of(j, 1, Quantity::kAgeAtOutput).held_max, *of(j, 1, Quantity::kAgeAtOutput).bound);
+}
+
+TEST(Verdict, ArrivalOutsideItsModelIsVoid) {
+  RunData run = synthetic_run(6, false);
+  record_of(run, kLidarStage, 2).inputs[0].arrival_ns -= 2'000'000;  // 51 ms; declared 52 to 54
+  const Judgement j = judge(run);
+  const Instance* instance = instance_of_sample(of(j, 1, Quantity::kLatency), 2);
+  ASSERT_NE(instance, nullptr);
+  EXPECT_EQ(instance->state, InstanceState::kVoid);
+  EXPECT_TRUE(broke(*instance, Assumption::kArrival));
+  EXPECT_TRUE(instance->broken[0].by_sensor);
+}
+
+TEST(Verdict, MissingFrameIsASampleGap) {
+  RunData run = synthetic_run(6, false);
+  // Frame 9 (meant for camera job 9, fusion job 6) is not in the log: job 9 repeats frame 8.
+  const sched::JobRecord& before = record_of(run, kCameraStage, 8);
+  sched::JobRecord& r = record_of(run, kCameraStage, 9);
+  r.inputs[0] = before.inputs[0];
+  r.inputs[0].kind = 1;
+  r.flags |= sched::kFlagRepeatInput;
+  record_of(run, kFusionStage, 6).inputs[0].capture_ns = before.inputs[0].capture_ns;
+  const Judgement j = judge(run);
+  const QuantityJudgement& age = of(j, 0, Quantity::kAgeAtOutput);
+  EXPECT_EQ(age.violated, 0U);
+  ASSERT_EQ(age.void_count, 1U);
+  const auto is_void = [](const Instance& i) { return i.state == InstanceState::kVoid; };
+  const auto gap = std::find_if(age.instances.begin(), age.instances.end(), is_void);
+  EXPECT_EQ(gap->output, 6U);
+  EXPECT_TRUE(broke(*gap, Assumption::kPeriod));
+  EXPECT_EQ(of(j, 0, Quantity::kReaction).violated, 0U);
+}
+
+TEST(Verdict, EndOfTheLogIsNoGap) {
+  RunData run = synthetic_run(6, false);
+  // The last frame is 15; camera jobs 16 and 17 repeat it.
+  const sched::InputRecord last = record_of(run, kCameraStage, 15).inputs[0];
+  for (const std::uint64_t job : {16U, 17U}) {
+    record_of(run, kCameraStage, job).inputs[0] = last;
+    record_of(run, kCameraStage, job).inputs[0].kind = 1;
+  }
+  record_of(run, kFusionStage, 11).inputs[0].capture_ns = last.capture_ns;
+  // The last sweep, too: job 5 repeats sweep 4, so nothing arrives after frame 15.
+  record_of(run, kLidarStage, 5).inputs[0] = record_of(run, kLidarStage, 4).inputs[0];
+  record_of(run, kLidarStage, 5).inputs[0].kind = 1;
+  const Judgement j = judge(run);
+  EXPECT_EQ(of(j, 0, Quantity::kAgeAtOutput).violated, 0U);
+  EXPECT_EQ(of(j, 0, Quantity::kAgeAtOutput).void_count, 0U);
+  EXPECT_EQ(of(j, 0, Quantity::kAgeAtOutput).fill, 1U);
+}
+
+TEST(Verdict, StampOffItsPhaseIsVoid) {
+  RunData run = synthetic_run(6, false);
+  record_of(run, kLidarStage, 2).inputs[0].capture_ns += 30'000;
+  record_of(run, kLidarStage, 2).inputs[0].arrival_ns += 30'000;
+  const Judgement j = judge(run);
+  const Instance* instance = instance_of_sample(of(j, 1, Quantity::kLatency), 2);
+  ASSERT_NE(instance, nullptr);
+  EXPECT_TRUE(broke(*instance, Assumption::kPhase));
+}
+
+TEST(Verdict, CameraAtThirtyHertzKeepsItsPhaseForever) {
+  RunData run = synthetic_run(400, false);
+  run.problem.sensors[0].phase->jitter = nanoseconds(1);
+  EXPECT_EQ(judge(run).void_count, 0U);
+}
+
+TEST(Verdict, MovedChunkCopiesAndAllocationsFail) {
+  RunData run = synthetic_run(4, false);
+  record_of(run, kFusionStage, 3).inputs[0].moved = 1;
+  EXPECT_EQ(judge(run).outcome, Outcome::kFail);
+
+  run = synthetic_run(4, false);
+  record_of(run, kCameraStage, 3).copied_bytes = 64 * 1024 + 1;
+  EXPECT_EQ(requirement(judge(run), "zero copy and steady state", "bytes copied per job")->outcome, Outcome::kFail);
+
+  run = synthetic_run(4, false);
+  record_of(run, kCameraStage, 1).allocations = 5;  // warm-up
+  EXPECT_EQ(judge(run).outcome, Outcome::kPass);
+  record_of(run, kCameraStage, 3).allocations = 1;
+  EXPECT_EQ(judge(run).outcome, Outcome::kFail);
+  run.allocation_guard = false;  // sanitizer build: not counted, so not judged
+  EXPECT_EQ(requirement(judge(run), "zero copy and steady state", "allocations after warm-up")->outcome,
+            Outcome::kNotJudged);
+}
+
+TEST(Verdict, DifferingDigestFails) {
+  RunData run = synthetic_run(4, false);
+  run.digests[0].compared = "NOT COMPARED: another JPEG library";
+  EXPECT_EQ(judge(run).outcome, Outcome::kPass);
+  run.digests[1].compared = "differs";
+  EXPECT_EQ(judge(run).outcome, Outcome::kFail);
+}
+
+TEST(Verdict, NothingReachedAnOutputIsNotJudged) {
+  RunData run = synthetic_run(4, false);
+  run.records.clear();
+  const Judgement j = judge(run);
+  EXPECT_EQ(j.outcome, Outcome::kNotJudged);
+  EXPECT_FALSE(j.share_held());
+}
+
+TEST(Verdict, FillIsCountedApart) {
+  RunData run = synthetic_run(4, false);
+  // Sample 0 had arrived before the table began.
+  for (const std::uint64_t job : {0U}) {
+    record_of(run, kLidarStage, job).inputs[0].arrival_ns -= milliseconds(52).ns;
+    record_of(run, kLidarStage, job).inputs[0].capture_ns -= milliseconds(52).ns;
+  }
+  const Judgement j = judge(run);
+  EXPECT_EQ(of(j, 1, Quantity::kLatency).fill, 1U);
+  EXPECT_EQ(of(j, 1, Quantity::kLatency).held, 3U);
+  EXPECT_EQ(j.violated, 0U);
+}
+
+TEST(Verdict, ClockMapErrorEntersEveryFigure) {
+  RunData run = synthetic_run(4, false);
+  run.sensor_from_table.error = milliseconds(1);
+  EXPECT_EQ(of(judge(run), 0, Quantity::kLatency).published_max.ns, 23'800'000);
+}
+
+TEST(Verdict, TableTimeInvertsTheClockMap) {
+  ClockMap<TableDomain, SensorDomain> map;
+  map.from_origin = {5};
+  map.to_origin = {1'600'000'000'000'000'000};
+  for (const std::int64_t rate : {0, 37, -50'000, 123'456}) {
+    map.rate_ppb = rate;
+    for (const std::int64_t t :
+         {std::int64_t{-1'000'000'007}, std::int64_t{0}, std::int64_t{3}, std::int64_t{86'400'000'000'001}}) {
+      const TableTime back = table_time(map, map.map_unchecked(TableTime{t}));
+      EXPECT_EQ(map.map_unchecked(back).ns, map.map_unchecked(TableTime{t}).ns);
+      EXPECT_NEAR(static_cast<double>(back.ns), static_cast<double>(t), 1.0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace takt::pipeline
