@@ -1,7 +1,12 @@
-// foxglove.CompressedImage -> sensors::Image.
+// foxglove.CompressedImage (JPEG or PNG) -> sensors::Image, RGB8.
+//
+// JPEG by libjpeg-turbo with the accurate integer DCT: the same bytes on every machine with the same library version
+// (keep jpeg_library_version() beside digests). A picture that is cut, corrupt or of another size than the rig says is
+// a bad frame; libjpeg would go on with grey areas.
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "runtime/base/status.h"
 #include "sensors/messages/decoder.h"
@@ -11,5 +16,7 @@ namespace takt::sensors {
 
 // kConfiguration when the sensor is of another kind or lacks what the decoder needs.
 Result<std::unique_ptr<Decoder>> make_camera_decoder(const RigSensor& sensor);
+
+std::string jpeg_library_version();  // "libjpeg-turbo 2.1.5"
 
 }  // namespace takt::sensors

@@ -37,9 +37,16 @@ struct LogMessage {
 
 // Damage found while reading: it is counted and reported, reading goes on where that is possible.
 struct LogProblem {
-  std::string kind;          // "truncated chunk", "bad CRC", "unknown compression", ...
+  std::string kind;          // "truncated Chunk", "bad CRC", "unknown compression", ...
   std::uint64_t offset = 0;  // byte offset in the file
   std::string detail;
+};
+
+// How the arrivals of one topic follow from its stamps, from the rig (sensors/rig/rig.h, release_rules).
+struct ReleaseRule {
+  std::string topic;
+  Duration captured;                       // stamp reference -> last captured byte: nothing arrives earlier
+  std::optional<Duration> declared_delay;  // the log has no arrival times: arrival = capture + this
 };
 
 class LogReader {
@@ -53,9 +60,12 @@ class LogReader {
   virtual void select(const std::vector<std::string>& topics) = 0;
   virtual void rewind() = 0;
   [[nodiscard]] virtual const std::vector<LogProblem>& problems() const = 0;
+  // What was done to arrivals by the rules given to open_log, in words, to be printed. No damage.
+  [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
 };
 
-// Opens by magic bytes. kInput: missing, unreadable, unknown format, nothing recoverable.
-Result<std::unique_ptr<LogReader>> open_log(const std::string& path);
+// Opens by magic bytes. kInput: missing, unreadable, unknown format, nothing recoverable. Rules change the arrivals
+// before messages are ordered; topics without a rule keep the arrivals of the log.
+Result<std::unique_ptr<LogReader>> open_log(const std::string& path, const std::vector<ReleaseRule>& rules = {});
 
 }  // namespace takt::sensors

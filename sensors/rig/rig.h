@@ -10,6 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 #include "runtime/base/yaml.h"
+#include "sensors/logs/log_reader.h"
 
 namespace takt::sensors {
 
@@ -58,8 +59,10 @@ struct RigSensor {
   std::optional<Duration> phase;           // locked to the table: offset of the stamp reference
   std::optional<Duration> declared_delay;  // the log has no arrival times: arrival = capture + this
 
+  // Stamp reference -> last captured byte: the rest of exposure or sweep. Nothing is released earlier.
+  [[nodiscard]] Duration captured() const;
   // Bounds of arrival - stamp reference that follow from the fields above: rest of exposure or sweep after the stamp
-  // reference, readout, driver delay, jitter.
+  // reference, readout, driver delay, jitter. A declared delay replaces them: both bounds are equal to it.
   [[nodiscard]] Duration delay_min() const;
   [[nodiscard]] Duration delay_max() const;
 };
@@ -73,7 +76,11 @@ struct Rig {
   [[nodiscard]] std::optional<std::size_t> find(const std::string& name) const;
 };
 
-// kConfiguration with every error of the file.
+// How open_log() treats the arrivals of the rig's topics.
+std::vector<ReleaseRule> release_rules(const Rig& rig);
+
+// Keys: docs/rig_format.md. kConfiguration with every error of the file.
 Result<Rig> load_rig(const std::string& path);
+Result<Rig> parse_rig(const std::string& text, const std::string& name);
 
 }  // namespace takt::sensors

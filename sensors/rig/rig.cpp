@@ -1,0 +1,93 @@
+#include "sensors/rig/rig.h"
+
+#include <cmath>
+
+namespace takt::sensors {
+
+const char* name_of(SensorKind kind) {
+  switch (kind) {
+    case SensorKind::kCamera: return "camera";
+    case SensorKind::kLidar: return "lidar";
+    case SensorKind::kRadar: return "radar";
+    case SensorKind::kEgo: return "ego";
+  }
+  return "?";
+}
+
+std::array<double, 3> Transform::apply(const std::array<double, 3>& p) const {
+  std::array<double, 3> out = translation;
+  for (std::size_t row = 0; row < 3; ++row) {
+    for (std::size_t k = 0; k < 3; ++k) out[row] += rotation[row * 3 + k] * p[k];
+  }
+  return out;
+}
+
+Transform Transform::inverse() const {
+  Transform out;
+  for (std::size_t row = 0; row < 3; ++row) {
+    for (std::size_t column = 0; column < 3; ++column) out.rotation[row * 3 + column] = rotation[column * 3 + row];
+  }
+  out.translation = {0, 0, 0};
+  const auto moved = out.apply(translation);
+  out.translation = {-moved[0], -moved[1], -moved[2]};
+  return out;
+}
+
+Transform Transform::operator*(const Transform& other) const {
+  Transform out;
+  for (std::size_t row = 0; row < 3; ++row) {
+    for (std::size_t column = 0; column < 3; ++column) {
+      double sum = 0;
+      for (std::size_t k = 0; k < 3; ++k) sum += rotation[row * 3 + k] * other.rotation[k * 3 + column];
+      out.rotation[row * 3 + column] = sum;
+    }
+  }
+  out.translation = apply(other.translation);
+  return out;
+}
+
+Transform Transform::from_quaternion(const std::array<double, 4>& wxyz, const std::array<double, 3>& translation) {
+  double w = wxyz[0], x = wxyz[1], y = wxyz[2], z = wxyz[3];
+  const double norm = std::sqrt(w * w + x * x + y * y + z * z);
+  w /= norm;
+  x /= norm;
+  y /= norm;
+  z /= norm;
+  Transform out;
+  out.rotation = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
+                  2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                  2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
+  out.translation = translation;
+  return out;
+}
+
+Duration RigSensor::captured() const {
+  switch (stamp) {
+    case StampReference::kExposureStart:
+    case StampReference::kSweepStart:
+    case StampReference::kPerPoint: return duration;  // the message's stamp is the first point's
+    case StampReference::kExposureMid: return {duration.ns - duration.ns / 2};
+    case StampReference::kExposureEnd:
+    case StampReference::kSweepEnd: return {};
+  }
+  return {};
+}
+
+Duration RigSensor::delay_min() const { return declared_delay ? *declared_delay : captured() + readout + driver_delay; }
+
+Duration RigSensor::delay_max() const { return declared_delay ? *declared_delay : delay_min() + jitter; }
+
+std::optional<std::size_t> Rig::find(const std::string& sensor) const {
+  for (std::size_t i = 0; i < sensors.size(); ++i) {
+    if (sensors[i].name == sensor) return i;
+  }
+  return std::nullopt;
+}
+
+std::vector<ReleaseRule> release_rules(const Rig& rig) {
+  std::vector<ReleaseRule> rules;
+  for (const auto& sensor : rig.sensors) rules.push_back({sensor.topic, sensor.captured(), sensor.declared_delay});
+  return rules;
+}
+
+}  // namespace takt::sensors
