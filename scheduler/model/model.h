@@ -2,12 +2,14 @@
 // Plain values; nothing here knows perception.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/digest.h"
+#include "runtime/base/status.h"
 #include "runtime/base/time.h"
 
 namespace takt::sched {
@@ -48,7 +50,21 @@ struct Sensor {
   std::optional<Phase> phase;
 };
 
+// Longest distance of two consecutive stamp references of a free-running sensor: period * (1 + drift), rounded up, plus
+// one nanosecond because periods such as 1/30 s are rounded to whole nanoseconds.
+Duration longest_period(const Sensor& sensor);
+
+// A locked sensor's samples repeat with the table: sample k has its stamp reference in
+// [offset, offset + jitter] + floor(k * hyperperiods * H / samples). nullopt for free-running sensors and for periods
+// that have no common multiple with H within 1000 hyperperiods.
+struct SamplePattern {
+  std::int64_t samples = 0;
+  std::int64_t hyperperiods = 0;
+};
+std::optional<SamplePattern> sample_pattern(const Sensor& sensor, Duration hyperperiod);
+
 enum class Provenance { kDeclared, kExploratory, kProfiled };
+const char* name_of(Provenance provenance);
 
 // Wall time a job may take from its actual start on `cores` cores, and where the figure is from.
 struct Budget {
@@ -86,7 +102,7 @@ struct Stage {
   std::vector<Variant> variants;    // best first
   std::vector<Input> inputs;
   OverrunPolicy overrun = OverrunPolicy::kContinueLate;
-  Duration slack;  // named slack of continue_late
+  Duration slack;  // named slack of continue_late: kept free of other jobs on the stage's cores behind every slot
 };
 
 // The four quantities of a chain (DESIGN section 2).
@@ -109,6 +125,16 @@ struct Problem {
   std::vector<Stage> stages;  // in an order in which every non-feedback input precedes its consumer
   std::vector<Chain> chains;
 };
+
+// Everything a table relies on: names unique, indices in range, non-feedback inputs precede their consumers, chains
+// follow inputs, samples of a sensor cannot overtake each other, w and p inside [0, 5 ms]. kConfiguration with the
+// first fault. Synthesis and validation assume a problem that passes.
+Status check(const Problem& problem);
+
+// Share of a core that must stay idle over any second or more: its reserve, at least 6 % (the kernel throttles
+// real-time threads otherwise).
+inline constexpr double kLeastIdleShare = 0.06;
+double idle_share(const Core& core);
 
 // ---- the answer -----------------------------------------------------------------------------------------------
 
@@ -171,6 +197,7 @@ struct Schedule {
 };
 
 enum class Verdict { kFeasible, kInfeasible, kUndecided };
+const char* name_of(Verdict verdict);
 
 // The three-valued answer. A table is present when feasible, and when undecided if a best attempt exists.
 struct Answer {

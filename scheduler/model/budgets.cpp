@@ -1,0 +1,102 @@
+#include "scheduler/model/budgets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "runtime/base/file.h"
+#include "runtime/base/suggest.h"
+
+namespace takt::sched {
+namespace {
+
+constexpr std::uint64_t kEnoughSamples = 1000;
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+// Milliseconds with all nanoseconds.
+std::string exact_ms(Duration d) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%lld.%06lld", static_cast<long long>(d.ns / 1'000'000),
+                static_cast<long long>(d.ns % 1'000'000));
+  return text;
+}
+
+template <class T>
+std::vector<std::string> names(const std::vector<T>& list) {
+  std::vector<std::string> out;
+  for (const T& item : list) out.push_back(item.name);
+  return out;
+}
+
+}  // namespace
+
+Budget budget_from(int cores, Duration high_water, double margin, std::uint64_t samples) {
+  Budget budget;
+  budget.cores = cores;
+  budget.time = {static_cast<std::int64_t>(std::ceil(static_cast<double>(high_water.ns) * margin))};
+  budget.provenance = samples >= kEnoughSamples ? Provenance::kProfiled : Provenance::kExploratory;
+  budget.samples = samples;
+  budget.margin = margin;
+  budget.high_water = high_water;
+  return budget;
+}
+
+Status apply_budgets(Problem& problem, const BudgetTable& table) {
+  if (!table.board.empty() && table.board != problem.board.name) {
+    return fail(Code::kConfiguration, "the budgets were taken on board '" + table.board + "', the schedule is for '" +
+                                          problem.board.name + "'; profile on this board or choose the other one");
+  }
+  Problem changed = problem;  // all or nothing
+  for (const StageBudget& entry : table.budgets) {
+    const auto stage = std::find_if(changed.stages.begin(), changed.stages.end(),
+                                    [&](const Stage& s) { return s.name == entry.stage; });
+    if (stage == changed.stages.end()) {
+      return fail(Code::kConfiguration, "budgets name an unknown stage '" + entry.stage + "'" +
+                                            did_you_mean(entry.stage, names(changed.stages)));
+    }
+    const auto variant = std::find_if(stage->variants.begin(), stage->variants.end(),
+                                      [&](const Variant& v) { return v.name == entry.variant; });
+    if (variant == stage->variants.end()) {
+      return fail(Code::kConfiguration, "budgets name an unknown variant '" + entry.variant + "' of stage '" +
+                                            entry.stage + "'" + did_you_mean(entry.variant, names(stage->variants)));
+    }
+    const auto same = std::find_if(variant->budgets.begin(), variant->budgets.end(),
+                                   [&](const Budget& b) { return b.cores == entry.budget.cores; });
+    if (same != variant->budgets.end()) {
+      *same = entry.budget;
+    } else {
+      variant->budgets.push_back(entry.budget);
+    }
+  }
+  problem = std::move(changed);
+  return {};
+}
+
+std::string to_yaml(const BudgetTable& table) {
+  std::string out = "board: " + quoted(table.board) + "\nmachine: " + quoted(table.machine) + "\nbudgets:\n";
+  if (table.budgets.empty()) out.replace(out.size() - 1, 1, " []\n");
+  for (const StageBudget& entry : table.budgets) {
+    char margin[64];
+    std::snprintf(margin, sizeof margin, "%.17g", entry.budget.margin);
+    out += "  - stage: " + quoted(entry.stage) + "\n    variant: " + quoted(entry.variant) +
+           "\n    cores: " + std::to_string(entry.budget.cores) + "\n    budget_ms: " + exact_ms(entry.budget.time) +
+           "\n    high_water_ms: " + exact_ms(entry.budget.high_water) + "\n    margin: " + margin +
+           "\n    samples: " + std::to_string(entry.budget.samples) +
+           "\n    provenance: " + name_of(entry.budget.provenance) + "\n";
+  }
+  return out;
+}
+
+Status save_budgets(const std::string& path, const BudgetTable& table) {
+  return write_file_atomically(path, to_yaml(table));
+}
+
+}  // namespace takt::sched

@@ -1,0 +1,303 @@
+#include "scheduler/model/model.h"
+
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <set>
+
+#include "scheduler/model/text.h"
+
+namespace takt::sched {
+namespace {
+
+__extension__ using Wide = __int128;
+
+// floor(a * b / c) for c > 0.
+std::int64_t scale_down(std::int64_t a, std::int64_t b, std::int64_t c) {
+  const Wide product = static_cast<Wide>(a) * b;
+  Wide quotient = product / c;
+  if (product % c < 0) --quotient;
+  return static_cast<std::int64_t>(quotient);
+}
+
+std::int64_t scale_up(std::int64_t a, std::int64_t b, std::int64_t c) { return -scale_down(-a, b, c); }
+
+template <class T>
+Status check_names(const std::vector<T>& list, const char* kind) {
+  std::set<std::string> seen;
+  for (const T& item : list) {
+    if (item.name.empty()) return fail(Code::kConfiguration, std::string("a ") + kind + " has no name");
+    if (!seen.insert(item.name).second) {
+      return fail(Code::kConfiguration, std::string("two ") + kind + "s are named '" + item.name + "'");
+    }
+  }
+  return {};
+}
+
+Status check_sensor(const Sensor& sensor, Duration hyperperiod) {
+  const std::string where = "sensor '" + sensor.name + "': ";
+  if (sensor.period.ns <= 0) return fail(Code::kConfiguration, where + "the period must be positive");
+  if (sensor.delay_min.ns < 0 || sensor.delay_max < sensor.delay_min) {
+    return fail(Code::kConfiguration, where + "delays must satisfy 0 <= delay_min <= delay_max");
+  }
+  if (!(sensor.drift_ppm >= 0 && sensor.drift_ppm <= 100'000)) {
+    return fail(Code::kConfiguration, where + "drift must lie in 0 to 100000 ppm");
+  }
+  Duration spread = sensor.delay_max - sensor.delay_min;
+  if (sensor.phase) {
+    if (sensor.drift_ppm != 0) {
+      return fail(Code::kConfiguration,
+                  where + "a sensor that is locked to the table has no drift; put it into jitter");
+    }
+    if (sensor.phase->jitter.ns < 0) return fail(Code::kConfiguration, where + "the phase jitter is negative");
+    if (!sample_pattern(sensor, hyperperiod)) {
+      return fail(Code::kConfiguration, where + "a period of " + ms_text(sensor.period) +
+                                            " never lines up with the hyperperiod of " + ms_text(hyperperiod) +
+                                            "; declare it free-running or change the hyperperiod");
+    }
+    spread += sensor.phase->jitter;
+  }
+  const auto shortest =
+      static_cast<std::int64_t>(std::floor(static_cast<double>(sensor.period.ns) * (1.0 - sensor.drift_ppm * 1e-6)));
+  if (spread.ns >= shortest) {
+    return fail(Code::kConfiguration, where + "the arrival jitter of " + ms_text(spread) +
+                                          " is not below the period of " + ms_text(sensor.period) +
+                                          ", so samples could overtake each other");
+  }
+  return {};
+}
+
+Status check_stage(const Problem& problem, std::size_t index) {
+  const Stage& stage = problem.stages[index];
+  const std::string where = "stage '" + stage.name + "': ";
+  if (stage.rates.empty()) return fail(Code::kConfiguration, where + "no rate");
+  for (const std::int64_t rate : stage.rates) {
+    if (rate < 1 || rate > 100'000) {
+      return fail(Code::kConfiguration, where + std::to_string(rate) + " jobs per hyperperiod; allowed: 1 to 100000");
+    }
+  }
+  if (stage.variants.empty()) return fail(Code::kConfiguration, where + "no variant");
+  TAKT_RETURN_IF_ERROR(check_names(stage.variants, "variant").map_error([&](Error e) {
+    return std::move(e).with_context("stage '" + stage.name + "'");
+  }));
+  for (const Variant& variant : stage.variants) {
+    if (variant.budgets.empty())
+      return fail(Code::kConfiguration, where + "variant '" + variant.name + "' has no budget");
+    std::set<int> cores;
+    for (const Budget& budget : variant.budgets) {
+      const std::string which = where + "variant '" + variant.name + "': ";
+      if (budget.cores < 1 || budget.cores > static_cast<int>(kMaxGang)) {
+        return fail(Code::kConfiguration, which + "a budget for " + std::to_string(budget.cores) +
+                                              " cores; allowed: 1 to " + std::to_string(kMaxGang));
+      }
+      if (!cores.insert(budget.cores).second) {
+        return fail(Code::kConfiguration, which + "two budgets for " + std::to_string(budget.cores) + " cores");
+      }
+      if (budget.time.ns <= 0) return fail(Code::kConfiguration, which + "a budget must be positive");
+    }
+  }
+  if (stage.slack.ns < 0) return fail(Code::kConfiguration, where + "the slack is negative");
+  TAKT_RETURN_IF_ERROR(check_names(stage.inputs, "input").map_error([&](Error e) {
+    return std::move(e).with_context("stage '" + stage.name + "'");
+  }));
+  std::set<std::uint32_t> producers;
+  for (const Input& input : stage.inputs) {
+    const std::string which = where + "input '" + input.name + "' ";
+    if (input.source >= (input.from_sensor ? problem.sensors.size() : problem.stages.size())) {
+      return fail(Code::kConfiguration, which + "has no source");
+    }
+    if (input.from_sensor) {
+      if (input.feedback) return fail(Code::kConfiguration, which + "comes from a sensor and cannot be a feedback");
+      continue;
+    }
+    if (!input.feedback && input.source >= index) {
+      return fail(Code::kConfiguration, which + "reads stage '" + problem.stages[input.source].name +
+                                            "', which comes later; list that stage first or mark the input feedback");
+    }
+    if (!producers.insert(input.source).second) {
+      return fail(Code::kConfiguration,
+                  which + "reads stage '" + problem.stages[input.source].name + "' a second time");
+    }
+  }
+  return {};
+}
+
+Status check_chain(const Problem& problem, const Chain& chain) {
+  const std::string where = "chain '" + chain.name + "': ";
+  if (chain.sensor >= problem.sensors.size()) return fail(Code::kConfiguration, where + "no sensor at its head");
+  if (chain.stages.empty()) return fail(Code::kConfiguration, where + "no stage behind the sensor");
+  for (std::size_t i = 0; i < chain.stages.size(); ++i) {
+    if (chain.stages[i] >= problem.stages.size()) return fail(Code::kConfiguration, where + "unknown stage");
+    const Stage& stage = problem.stages[chain.stages[i]];
+    bool connected = false;
+    for (const Input& input : stage.inputs) {
+      connected |= i == 0 ? input.from_sensor && input.source == chain.sensor
+                          : !input.from_sensor && input.source == chain.stages[i - 1];
+    }
+    if (!connected) {
+      const std::string& before =
+          i == 0 ? problem.sensors[chain.sensor].name : problem.stages[chain.stages[i - 1]].name;
+      return fail(Code::kConfiguration, where + "stage '" + stage.name + "' has no input from '" + before + "'");
+    }
+  }
+  for (const std::optional<Duration>& limit : chain.limits) {
+    if (limit && limit->ns <= 0) return fail(Code::kConfiguration, where + "a limit must be positive");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ms_text(Duration d) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3f ms", d.ms());
+  return text;
+}
+
+std::string percent_text(double share) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f %%", share * 100.0);
+  return text;
+}
+
+const char* name_of(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::kLatency: return "latency";
+    case Quantity::kReaction: return "reaction";
+    case Quantity::kAgeAtOutput: return "age at output";
+    case Quantity::kAgeUntilReplaced: return "age until replaced";
+  }
+  return "?";
+}
+
+const char* name_of(Provenance provenance) {
+  switch (provenance) {
+    case Provenance::kDeclared: return "declared";
+    case Provenance::kExploratory: return "exploratory";
+    case Provenance::kProfiled: return "profiled";
+  }
+  return "?";
+}
+
+const char* name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFeasible: return "feasible";
+    case Verdict::kInfeasible: return "infeasible";
+    case Verdict::kUndecided: return "undecided";
+  }
+  return "?";
+}
+
+Duration longest_period(const Sensor& sensor) {
+  const auto drift_ppb = static_cast<std::int64_t>(std::ceil(sensor.drift_ppm * 1000.0));
+  return {sensor.period.ns + scale_up(sensor.period.ns, drift_ppb, 1'000'000'000) + 1};
+}
+
+std::optional<SamplePattern> sample_pattern(const Sensor& sensor, Duration hyperperiod) {
+  if (!sensor.phase || sensor.period.ns <= 0) return std::nullopt;
+  const std::int64_t period = sensor.period.ns;
+  for (std::int64_t m = 1; m <= 1000; ++m) {
+    const std::int64_t span = m * hyperperiod.ns;
+    const std::int64_t n = (span + period / 2) / period;
+    // A period that was rounded to whole nanoseconds is off by at most half a nanosecond per sample.
+    if (n > 0 && 2 * std::abs(n * period - span) <= n) return SamplePattern{n, m};
+  }
+  return std::nullopt;
+}
+
+double idle_share(const Core& core) { return core.reserve > kLeastIdleShare ? core.reserve : kLeastIdleShare; }
+
+Status check(const Problem& problem) {
+  if (problem.hyperperiod < microseconds(10) || problem.hyperperiod > seconds(100)) {
+    return fail(Code::kConfiguration,
+                "the hyperperiod of " + ms_text(problem.hyperperiod) + " is out of range; allowed: 0.01 ms to 100 s");
+  }
+  if (problem.board.cores.empty()) return fail(Code::kConfiguration, "the board has no core");
+  if (problem.board.clock_error.ns < 0) return fail(Code::kConfiguration, "the board's clock error is negative");
+  TAKT_RETURN_IF_ERROR(check_names(problem.board.cores, "core"));
+  std::set<int> cpus;
+  for (const Core& core : problem.board.cores) {
+    const std::string where = "core '" + core.name + "': ";
+    if (!(core.reserve >= 0 && core.reserve <= 0.99))
+      return fail(Code::kConfiguration, where + "reserve outside 0 to 0.99");
+    if (core.wakeup_window.ns < 0 || core.publish_window.ns < 0 || core.wakeup_window > milliseconds(5) ||
+        core.publish_window > milliseconds(5)) {
+      return fail(Code::kConfiguration, where + "wake-up and publish windows must lie in 0 to 5 ms");
+    }
+    if (!cpus.insert(core.cpu).second) {
+      return fail(Code::kConfiguration, where + "cpu " + std::to_string(core.cpu) + " is listed twice");
+    }
+  }
+  TAKT_RETURN_IF_ERROR(check_names(problem.sensors, "sensor"));
+  for (const Sensor& sensor : problem.sensors) TAKT_RETURN_IF_ERROR(check_sensor(sensor, problem.hyperperiod));
+  if (problem.stages.empty()) return fail(Code::kConfiguration, "no stage");
+  TAKT_RETURN_IF_ERROR(check_names(problem.stages, "stage"));
+  for (std::size_t i = 0; i < problem.stages.size(); ++i) TAKT_RETURN_IF_ERROR(check_stage(problem, i));
+  std::int64_t unit = 1;
+  for (const Stage& stage : problem.stages) {
+    for (const std::int64_t rate : stage.rates) {
+      unit = std::lcm(unit, rate);
+      if (unit > 1'000'000'000) {
+        return fail(Code::kConfiguration,
+                    "stage '" + stage.name + "': its rates have no practical common multiple with the other stages'");
+      }
+    }
+  }
+  TAKT_RETURN_IF_ERROR(check_names(problem.chains, "chain"));
+  for (const Chain& chain : problem.chains) TAKT_RETURN_IF_ERROR(check_chain(problem, chain));
+  return {};
+}
+
+TableTime TickClock::start_at(std::uint64_t hyperperiod_count, Tick tick) const {
+  return {static_cast<std::int64_t>(hyperperiod_count) * hyperperiod.ns + scale_up(tick, hyperperiod.ns, ticks)};
+}
+
+TableTime TickClock::end_at(std::uint64_t hyperperiod_count, Tick tick) const {
+  return {static_cast<std::int64_t>(hyperperiod_count) * hyperperiod.ns + scale_down(tick, hyperperiod.ns, ticks)};
+}
+
+Tick TickClock::ticks_up(Duration d) const { return scale_up(d.ns, ticks, hyperperiod.ns); }
+
+Tick ticks_per_hyperperiod(Duration hyperperiod, const std::vector<std::int64_t>& jobs_per_hyperperiod) {
+  std::int64_t unit = 1;
+  for (const std::int64_t jobs : jobs_per_hyperperiod) unit = std::lcm(unit, jobs);
+  unit *= 1000;
+  const std::int64_t least = (hyperperiod.ns + 999) / 1000;  // tick <= 1 us
+  return (least + unit - 1) / unit * unit;
+}
+
+Digest Schedule::hash() const {
+  Digester digester;
+  const auto add = [&](std::int64_t value) { digester.add_value(value); };
+  const auto add_size = [&](std::size_t size) { add(static_cast<std::int64_t>(size)); };
+  add(clock.hyperperiod.ns);
+  add(clock.ticks);
+  add_size(choices.size());
+  for (const Choice& choice : choices) {
+    add(choice.rate);
+    add(choice.variant);
+    add(choice.budget.cores);
+    add(choice.budget.time.ns);
+  }
+  add_size(slots.size());
+  for (const Slot& slot : slots) {
+    add(slot.stage);
+    add(slot.job);
+    add_size(slot.cores.size());
+    for (const std::uint32_t core : slot.cores) add(core);
+    add(slot.start);
+    add(slot.end);
+  }
+  add_size(bindings.size());
+  for (const Binding& binding : bindings) {
+    add(binding.stage);
+    add(binding.job);
+    add(binding.input);
+    add(binding.producer_stage);
+    add(binding.producer_job);
+    add(binding.producer_shift);
+  }
+  return digester.finish();
+}
+
+}  // namespace takt::sched

@@ -1,0 +1,289 @@
+#include "scheduler/synthesis/synthesis.h"
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+
+#include "scheduler/model/text.h"
+#include "scheduler/synthesis/lower_bounds.h"
+#include "scheduler/synthesis/search.h"
+
+namespace takt::sched {
+namespace {
+
+constexpr std::size_t kMostCombinations = 4096;
+
+// What of a stage a user can see in the output: rate and variant. The core count is only a means.
+struct Quality {
+  std::size_t rate = 0;     // index into Stage::rates
+  std::size_t variant = 0;  // index into Stage::variants
+  [[nodiscard]] std::size_t given_up() const { return rate + variant; }
+};
+using Qualities = std::vector<Quality>;  // by stage
+
+std::vector<Choice> choices_of(const Stage& stage, const Quality& quality) {
+  std::vector<Choice> out;
+  for (const Budget& budget : stage.variants[quality.variant].budgets) {
+    out.push_back({stage.rates[quality.rate], static_cast<std::uint32_t>(quality.variant), budget});
+  }
+  return out;
+}
+
+Options all_options(const Problem& problem) {
+  Options out;
+  for (const Stage& stage : problem.stages) {
+    std::vector<Choice> choices;
+    for (std::size_t rate = 0; rate < stage.rates.size(); ++rate) {
+      for (std::size_t variant = 0; variant < stage.variants.size(); ++variant) {
+        for (const Choice& choice : choices_of(stage, {rate, variant})) choices.push_back(choice);
+      }
+    }
+    out.push_back(std::move(choices));
+  }
+  return out;
+}
+
+// Calls `visit` with every vector whose entry i lies below sizes[i] and whose sum of costs is `total`, in lexicographic
+// order, until it returns false. Returns false when stopped.
+bool visit_with_sum(const std::vector<std::vector<std::size_t>>& costs, std::size_t total,
+                    const std::function<bool(const std::vector<std::size_t>&)>& visit) {
+  std::vector<std::size_t> pick(costs.size(), 0);
+  std::function<bool(std::size_t, std::size_t)> descend = [&](std::size_t at, std::size_t left) {
+    if (at == costs.size()) return left != 0 || visit(pick);
+    for (std::size_t i = 0; i < costs[at].size(); ++i) {
+      if (costs[at][i] > left) continue;
+      pick[at] = i;
+      if (!descend(at + 1, left - costs[at][i])) return false;
+    }
+    return true;
+  };
+  return descend(0, total);
+}
+
+// Every combination of rate and variant, those that give up least first, at most kMostCombinations.
+std::vector<Qualities> qualities_in_order(const Problem& problem, bool& complete) {
+  std::vector<std::vector<Quality>> per_stage;
+  std::vector<std::vector<std::size_t>> costs;
+  std::size_t most = 0;
+  for (const Stage& stage : problem.stages) {
+    std::vector<Quality> list;
+    for (std::size_t rate = 0; rate < stage.rates.size(); ++rate) {
+      for (std::size_t variant = 0; variant < stage.variants.size(); ++variant) list.push_back({rate, variant});
+    }
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Quality& a, const Quality& b) { return a.given_up() < b.given_up(); });
+    costs.emplace_back();
+    for (const Quality& quality : list) costs.back().push_back(quality.given_up());
+    most += costs.back().back();
+    per_stage.push_back(std::move(list));
+  }
+  std::vector<Qualities> out;
+  complete = true;
+  for (std::size_t total = 0; total <= most && complete; ++total) {
+    complete = visit_with_sum(costs, total, [&](const std::vector<std::size_t>& pick) {
+      if (out.size() == kMostCombinations) return false;
+      Qualities qualities;
+      for (std::size_t stage = 0; stage < pick.size(); ++stage) qualities.push_back(per_stage[stage][pick[stage]]);
+      out.push_back(std::move(qualities));
+      return true;
+    });
+  }
+  return out;
+}
+
+// Core counts for one combination of qualities: as listed first, then with ever more stages off their first choice.
+std::vector<Choices> gangs_in_order(const Problem& problem, const Qualities& qualities, bool& complete) {
+  std::vector<std::vector<Choice>> per_stage;
+  std::vector<std::vector<std::size_t>> costs;
+  std::size_t most = 0;
+  for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
+    per_stage.push_back(choices_of(problem.stages[stage], qualities[stage]));
+    std::erase_if(per_stage.back(), [&](const Choice& choice) {
+      return static_cast<std::size_t>(choice.budget.cores) > problem.board.cores.size();
+    });
+    costs.emplace_back();
+    for (std::size_t i = 0; i < per_stage.back().size(); ++i) costs.back().push_back(i);
+    if (costs.back().empty()) return {};
+    most += costs.back().back();
+  }
+  std::vector<Choices> out;
+  complete = true;
+  for (std::size_t total = 0; total <= most && complete; ++total) {
+    complete = visit_with_sum(costs, total, [&](const std::vector<std::size_t>& pick) {
+      if (out.size() == 64) return false;
+      Choices choices;
+      for (std::size_t stage = 0; stage < pick.size(); ++stage) choices.push_back(per_stage[stage][pick[stage]]);
+      out.push_back(std::move(choices));
+      return true;
+    });
+  }
+  return out;
+}
+
+Schedule to_schedule(const Problem& problem, const Table& table) {
+  Schedule schedule;
+  schedule.clock = table.clock();
+  schedule.choices = table.choices();
+  for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
+    const Placement& placement = table.at(stage);
+    for (std::uint32_t job = 0; job < placement.starts.size(); ++job) {
+      const Tick start = placement.starts[job];
+      schedule.slots.push_back({stage, job, placement.cores, start, start + placement.length});
+      for (std::uint32_t input = 0; input < problem.stages[stage].inputs.size(); ++input) {
+        const Input& from = problem.stages[stage].inputs[input];
+        if (from.from_sensor) continue;
+        const Placement& producer = table.at(from.source);
+        const auto jobs = static_cast<std::int64_t>(producer.starts.size());
+        const std::int64_t bound = table.newest(producer, placement.cores, start);
+        const std::int64_t shift = floor_div(bound, jobs);
+        schedule.bindings.push_back({stage, job, input, from.source, static_cast<std::uint32_t>(bound - shift * jobs),
+                                     static_cast<std::int32_t>(shift)});
+      }
+    }
+  }
+  std::sort(schedule.slots.begin(), schedule.slots.end(), [](const Slot& a, const Slot& b) {
+    return std::tie(a.start, a.stage, a.job) < std::tie(b.start, b.stage, b.job);
+  });
+  const Evaluator evaluator(problem);
+  for (std::uint32_t chain = 0; chain < problem.chains.size(); ++chain) {
+    schedule.bounds.push_back(evaluator.describe(table, chain));
+  }
+  return schedule;
+}
+
+// Which limits a table breaks, and by how much.
+std::string broken_limits(const Problem& problem, const Schedule& schedule) {
+  std::vector<std::string> parts;
+  for (const ChainBound& bound : schedule.bounds) {
+    const Chain& chain = problem.chains[bound.chain];
+    for (std::size_t q = 0; q < kQuantities; ++q) {
+      if (!chain.limits[q] || bound.bounds[q] <= *chain.limits[q]) continue;
+      parts.push_back("chain '" + chain.name + "' has a " + name_of(static_cast<Quantity>(q)) + " of " +
+                      ms_text(bound.bounds[q]) + ", " + ms_text(bound.bounds[q] - *chain.limits[q]) +
+                      " above its limit (" + bound.terms + ")");
+    }
+  }
+  return list_text(parts);
+}
+
+std::string rate_text(const Problem& problem, std::int64_t rate) {
+  const double hz = static_cast<double>(rate) * 1e9 / static_cast<double>(problem.hyperperiod.ns);
+  std::string text = std::to_string(hz);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " Hz";
+}
+
+void note_what_was_given_up(const Problem& problem, const Schedule& schedule, const std::string& why,
+                            std::vector<std::string>& notes) {
+  for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
+    const Stage& s = problem.stages[stage];
+    const Choice& choice = schedule.choices[stage];
+    std::vector<std::string> parts;
+    if (choice.variant != 0) {
+      parts.push_back("variant '" + s.variants[choice.variant].name + "' instead of '" + s.variants.front().name + "'");
+    }
+    if (choice.rate != s.rates.front()) {
+      parts.push_back(rate_text(problem, choice.rate) + " instead of " + rate_text(problem, s.rates.front()));
+    }
+    if (!parts.empty()) notes.push_back("stage '" + s.name + "' runs with " + list_text(parts) + ": " + why);
+    if (choice.budget.cores != s.variants[choice.variant].budgets.front().cores) {
+      notes.push_back("stage '" + s.name + "' runs on " + std::to_string(choice.budget.cores) +
+                      (choice.budget.cores == 1 ? " core" : " cores") + " instead of " +
+                      std::to_string(s.variants[choice.variant].budgets.front().cores));
+    }
+  }
+}
+
+}  // namespace
+
+Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
+  Answer answer;
+  if (Status status = check(problem); !status) {
+    answer.reason = "the problem is not well-formed: " + status.error().message;
+    return answer;
+  }
+  if (std::string why = refute(problem, all_options(problem)); !why.empty()) {
+    answer.verdict = Verdict::kInfeasible;
+    answer.reason = std::move(why);
+    return answer;
+  }
+  bool all_listed = true;
+  bool all_refuted = true;
+  std::string first_refusal;  // why the preferred combination was not taken
+  std::size_t tried = 0;
+  std::size_t refuted = 0;
+  std::uint64_t nodes = 0;
+  SearchResult best;
+  // One combination may not use up what the others need.
+  const std::uint64_t share = std::max<std::uint64_t>(options.node_limit / 6, 1);
+  for (const Qualities& qualities : qualities_in_order(problem, all_listed)) {
+    Options left;
+    for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
+      left.push_back(choices_of(problem.stages[stage], qualities[stage]));
+    }
+    if (const std::string why = refute(problem, left); !why.empty()) {
+      if (first_refusal.empty()) first_refusal = why;
+      ++refuted;
+      continue;
+    }
+    bool gangs_listed = true;
+    for (const Choices& choices : gangs_in_order(problem, qualities, gangs_listed)) {
+      if (nodes >= options.node_limit) break;
+      Options single;
+      for (const Choice& choice : choices) single.push_back({choice});
+      if (const std::string why = refute(problem, single); !why.empty()) {
+        if (first_refusal.empty()) first_refusal = why;
+        ++refuted;
+        continue;
+      }
+      ++tried;
+      all_refuted = false;
+      Search search(problem, choices, options.seed);
+      const std::uint64_t allowance = std::min(share, options.node_limit - nodes);
+      SearchResult result = search.construct(allowance / 2);
+      search.improve(result, allowance - allowance / 2, true);
+      if (result.table && result.score.feasible()) {
+        search.improve(result, options.node_limit - std::min(nodes + search.nodes_used(), options.node_limit), false);
+        answer.verdict = Verdict::kFeasible;
+        answer.schedule = to_schedule(problem, *result.table);
+        note_what_was_given_up(problem, *answer.schedule, first_refusal, answer.notes);
+        return answer;
+      }
+      nodes += search.nodes_used();
+      if (first_refusal.empty()) {
+        first_refusal = result.table
+                            ? "in the best table found, " + broken_limits(problem, to_schedule(problem, *result.table))
+                            : "no table was found in which all its jobs fit on the cores";
+      }
+      if (result.table && (!best.table || result.score.better_than(best.score))) best = std::move(result);
+    }
+    all_refuted &= gangs_listed;
+    if (nodes >= options.node_limit) {
+      all_listed = false;
+      break;
+    }
+  }
+  if (all_refuted && all_listed) {
+    answer.verdict = Verdict::kInfeasible;
+    answer.reason = first_refusal + " (the other " + std::to_string(refuted - 1) +
+                    " combinations of variant, rate and cores fall to the same rules)";
+    return answer;
+  }
+  answer.verdict = Verdict::kUndecided;
+  answer.reason = "no table was found within " + std::to_string(options.node_limit) + " nodes over " +
+                  std::to_string(tried) + (tried == 1 ? " combination" : " combinations") +
+                  " of variant, rate and cores, and no rule proves that none exists. ";
+  if (best.table) {
+    answer.schedule = to_schedule(problem, *best.table);
+    answer.reason += "In the best table " + broken_limits(problem, *answer.schedule) +
+                     ". Raise that limit, shorten a stage on the way, or search longer";
+  } else {
+    answer.reason +=
+        "Not even the jobs without their limits could be placed: shorten the longest stage, lower a rate, "
+        "or search longer";
+  }
+  return answer;
+}
+
+}  // namespace takt::sched

@@ -1,0 +1,22 @@
+// Finds a table: rate, variant and core count per stage, home cores, starts (DESIGN section 5, "Synthesis").
+#pragma once
+
+#include <cstdint>
+
+#include "scheduler/model/model.h"
+
+namespace takt::sched {
+
+struct SynthesisOptions {
+  std::uint64_t seed = 1;
+  // Candidate positions tried before the search gives up or stops improving. The same problem, seed and limit give the
+  // same table on every machine; there is no limit in time.
+  std::uint64_t node_limit = 200'000;
+};
+
+// feasible: a table that meets every limit, with bounds. infeasible: a proof in words (lower_bounds.h). undecided: the
+// limits are not met by the best table found, or none was found, and no rule proves that none exists; also a problem
+// that check() refuses. Options are taken in the stage's order of preference; what had to be given up is in notes.
+Answer synthesize(const Problem& problem, const SynthesisOptions& options = {});
+
+}  // namespace takt::sched
