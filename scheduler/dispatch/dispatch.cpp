@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/memory/process.h"
 #include "scheduler/dispatch/boundary.h"
 #include "scheduler/dispatch/lockstep.h"
 #include "scheduler/dispatch/real_time.h"
@@ -87,6 +88,25 @@ Status add_workers(const RunPlan& plan, bool rights, ThreadTeam& team) {
   return {};
 }
 
+// Locks the memory of the process, stacks of the ready threads included, for the length of the run.
+class MemoryLock {
+ public:
+  MemoryLock() = default;
+  MemoryLock(const MemoryLock&) = delete;
+  MemoryLock& operator=(const MemoryLock&) = delete;
+  ~MemoryLock() {
+    if (taken_) memory::unlock_memory();
+  }
+  void take(RealtimeRights& rights) {
+    const Status locked = memory::lock_memory();
+    taken_ = rights.memory_locked = locked.has_value();
+    if (!locked) rights.refused += (rights.refused.empty() ? "" : "; ") + locked.error().message;
+  }
+
+ private:
+  bool taken_ = false;
+};
+
 std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
   std::vector<double> busy(plan.problem.board.cores.size(), 0.0);
   if (span.ns <= 0) return busy;
@@ -110,6 +130,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   DispatchResult result;
   const bool rights = options.realtime_rights && !options.lockstep;
 
+  Sequencer sequencer(plan, boundary, options.hyperperiods);
   std::vector<CoreDispatcher> dispatchers;
   dispatchers.reserve(problem.board.cores.size());
   TableClock clock{.origin = {}, .rate = options.rate};
@@ -125,7 +146,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   if (options.lockstep) {
     sequences = 1;
     TAKT_RETURN_IF_ERROR(team.add({.name = "sequencer"}, [&] {
-      run_lockstep(plan, boundary, options.hyperperiods);
+      sequencer.run();
       finish();
     }));
   } else {
@@ -143,8 +164,10 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   }
 
   team.await_ready();
+  MemoryLock memory_lock;
   if (rights) {
     team.report(result.rights);
+    memory_lock.take(result.rights);
   } else {
     result.rights.refused = options.lockstep ? "not asked for: lockstep" : "not asked for";
   }

@@ -1,7 +1,9 @@
 #include "scheduler/dispatch/thread_cost.h"
 
-#include <sys/resource.h>
 #include <ctime>
+
+#include "runtime/memory/alloc_guard.h"
+#include "runtime/memory/process.h"
 
 namespace takt::sched {
 
@@ -10,9 +12,11 @@ ThreadCost ThreadCost::of_this_thread() {
   timespec cpu{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
   cost.cpu_ns = std::int64_t{cpu.tv_sec} * 1'000'000'000 + cpu.tv_nsec;
-  rusage usage{};
-  getrusage(RUSAGE_THREAD, &usage);
-  cost.page_faults = static_cast<std::uint64_t>(usage.ru_minflt + usage.ru_majflt);
+  const memory::PageFaults faults = memory::thread_page_faults();
+  cost.page_faults = faults.minor + faults.major;
+  const memory::ThreadCounters counters = memory::thread_counters();
+  cost.copied_bytes = counters.copied_bytes;
+  cost.allocations = counters.allocations;
   return cost;
 }
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/memory/alloc_guard.h"
+
 namespace takt::sched {
 namespace {
 
@@ -57,6 +59,7 @@ struct ThreadTeam::Member {
     }
     prctl(PR_SET_TIMERSLACK, 1UL);  // matters to the ordinary policy only: wake at the instant, not 50 us around it
     touch_stack();
+    memory::mark_timed_thread(spec.name.c_str());  // last: setting up is not timed
   }
 };
 
