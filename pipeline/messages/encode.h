@@ -15,7 +15,8 @@
 
 namespace takt::pipeline {
 
-// Schema of "takt.ObjectList", "takt.TrackList", "takt.JobRecord". kInternal for another name.
+// Schema of "takt.ObjectList", "takt.TrackList", "takt.JobRecord" (protobuf) and "takt.JobMetrics" (JSON Schema).
+// kInternal for another name.
 Result<sensors::LogSchema> pipeline_schema(std::string_view name);
 
 // `sources`: of the chunk header, by sensor of the rig; sensors without a stamp are left out.
@@ -23,6 +24,8 @@ std::string encode(const ObjectList& list, std::span<const transport::SourceStam
 std::string encode(const TrackList& list, std::span<const transport::SourceStamps> sources = {});
 // Names make the record readable without the schedule.
 std::string encode(const sched::JobRecord& record, std::string_view stage, std::string_view variant);
+// The record's displayable twin "takt.JobMetrics": a flat JSON object of numbers in microseconds that viewers plot.
+std::string job_metrics(const sched::JobRecord& record, std::string_view stage, std::string_view variant);
 
 // Box of each object with an extent, coloured by class, in `frame_id` (the vehicle frame).
 sensors::log::SceneUpdate scene_of(const ObjectList& list, std::string_view frame_id, Duration lifetime);

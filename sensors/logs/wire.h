@@ -30,6 +30,11 @@ class Writer {
     varint(value);
   }
   void signed_(std::uint32_t field, std::int64_t value) { unsigned_(field, static_cast<std::uint64_t>(value)); }
+  // sint64 (zigzag) with presence: zero is written, an absent value is not.
+  void present_signed(std::uint32_t field, std::int64_t value) {
+    tag(field, Type::kVarint);
+    varint(static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63));
+  }
   void fixed32(std::uint32_t field, std::uint32_t value) {
     if (value == 0) return;
     tag(field, Type::kFixed32);
