@@ -79,8 +79,8 @@ std::span<const int> Assignment::solve(double unassigned) {
   for (std::size_t r = 0; r < rows_; ++r) augment(r);
   std::fill_n(column_of_row_.begin(), rows_, kUnassigned);
   for (std::size_t c = 0; c < columns_; ++c) {
-    if (row_of_column_[c] != kUnassigned)
-      column_of_row_[static_cast<std::size_t>(row_of_column_[c])] = static_cast<int>(c);
+    const int row = row_of_column_[c];
+    if (row != kUnassigned) column_of_row_[static_cast<std::size_t>(row)] = static_cast<int>(c);
   }
   return {column_of_row_.data(), rows_};
 }

@@ -148,16 +148,15 @@ const ObjectList* FusionTracker::list_of(const StageInput& input) {
 FusionTracker::Arrivals FusionTracker::take_inputs(StageJob& job, FusionState& state) const {
   Arrivals arrivals;
   const std::size_t inputs = std::min(job.inputs.size(), connections_.size());
-  const auto stamp_of = [&](std::size_t i) { return list_of(job.inputs[i])->stamp_ns; };
+  const auto stamp_of = [&](std::size_t i) { return job.inputs[i].chunk.header->capture_ns; };
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     const std::uint32_t bit = 1U << i;
     const bool ego = is_ego(connections_[i]);
     const StageInput input = i < inputs ? job.inputs[i] : StageInput{};
-    const ObjectList* list = ego ? nullptr : list_of(input);
     const bool there = ego ? input.chunk && input.chunk.payload != nullptr &&
                                  input.chunk.header->payload_bytes >= sizeof(sensors::EgoMotion)
-                           : list != nullptr;
-    const std::int64_t stamp = !there ? transport::kNoStamp : ego ? input.chunk.header->capture_ns : list->stamp_ns;
+                           : list_of(input) != nullptr;
+    const std::int64_t stamp = there ? input.chunk.header->capture_ns : transport::kNoStamp;
     if (stamp == transport::kNoStamp) {
       arrivals.missing |= bit;
       continue;
@@ -187,12 +186,13 @@ FusionTracker::Arrivals FusionTracker::take_inputs(StageJob& job, FusionState& s
 }
 
 void FusionTracker::to_odometry(const ObjectList& list, std::size_t input, const EgoTrajectory& ego, StageJob& job) {
-  const PlanarPose pose = ego.pose(list.stamp_ns);
+  const std::int64_t stamp = job.inputs[input].chunk.header->capture_ns;
+  const PlanarPose pose = ego.pose(stamp);
   const PlanarTransform odometry(pose);
   const ListInput& from = lists_[input];
   const SensorModel& model = parameters_.tracker.sensors[static_cast<std::size_t>(from.modality)];
   DetectionList& out = detections_;
-  out.stamp_ns = list.stamp_ns;
+  out.stamp_ns = stamp;
   out.sensor = static_cast<std::uint32_t>(connections_[input].sensor_index);
   out.modality = from.modality;
   out.sensor_x = from.x;

@@ -201,9 +201,8 @@ void Tracker::associate(const DetectionList& list, const TrackTable& table, doub
   // A pair in its gate never costs more than leaving the track without an object.
   const auto columns = assignment_.solve(parameters_.gate_chi2 + kLargestLogDeterminant);
   for (std::uint32_t t = 0; t < table.count; ++t) {
-    const bool in_gate = columns[t] >= 0 && columns[t] < static_cast<int>(list.count);
-    column_of_track_[t] = in_gate ? columns[t] : Assignment::kUnassigned;
-    if (in_gate) used_[static_cast<std::size_t>(columns[t])] = true;
+    column_of_track_[t] = columns[t];
+    if (columns[t] != Assignment::kUnassigned) used_[static_cast<std::size_t>(columns[t])] = true;
   }
 }
 
