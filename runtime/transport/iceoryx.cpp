@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <new>
 #include <optional>
 #include <thread>
@@ -87,6 +88,36 @@ void silence_library() {
   iox::log::LogManager::GetLogManager().SetDefaultLogLevel(iox::log::LogLevel::kOff,
                                                            iox::log::LogLevelOutput::kHideLogLevel);
 }
+
+// RouDi tells its start on std::clog and on the standard output, which belongs to the command (it may be JSON). While
+// one of these lives, what any thread writes there is lost. Errors (std::cerr) pass.
+class QuietStart {
+ public:
+  QuietStart() : saved_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) {
+    const int nothing = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    flush();
+    if (saved_ >= 0 && nothing >= 0) ::dup2(nothing, STDOUT_FILENO);
+    if (nothing >= 0) ::close(nothing);
+  }
+  ~QuietStart() {
+    std::clog.rdbuf(log_);
+    std::clog.clear();
+    flush();
+    if (saved_ < 0) return;
+    ::dup2(saved_, STDOUT_FILENO);
+    ::close(saved_);
+  }
+  QuietStart(const QuietStart&) = delete;
+  QuietStart& operator=(const QuietStart&) = delete;
+
+ private:
+  static void flush() {
+    std::cout.flush();
+    std::fflush(stdout);
+  }
+  const int saved_;
+  std::streambuf* const log_ = std::clog.rdbuf(nullptr);
+};
 
 // --- checks before anything starts -----------------------------------------------------------------------------------
 
@@ -514,6 +545,7 @@ Result<std::unique_ptr<Transport>> make_iceoryx(TransportSpec spec, PoolPlan pla
     core->topics.push_back(std::move(state));
   }
   const auto name = iox_string<100>(runtime_name);
+  const QuietStart quiet;  // until the first answer: RouDi prints its last line from a thread of its own
   if (role == RouDiRole::kEmbedded) {
     core->roudi = std::make_unique<EmbeddedRouDi>(core->plan.pools, core->spec.external_clients);
     core->runtime = std::make_unique<iox::runtime::PoshRuntimeSingleProcess>(name);
@@ -531,5 +563,7 @@ Result<std::unique_ptr<Transport>> make_iceoryx(TransportSpec spec, PoolPlan pla
   if (role == RouDiRole::kExternal) TAKT_RETURN_IF_ERROR(check_pools_fit(*core->memory, core->plan));
   return std::make_unique<IceoryxTransport>(std::move(core));
 }
+
+Result<bool> roudi_running() { return roudi_lock_held(); }
 
 }  // namespace takt::transport

@@ -66,6 +66,9 @@ std::string roudi_config(const PoolPlan& plan);
 // Free bytes of the shared-memory file system; kEnvironment when it cannot be read.
 Result<std::uint64_t> shared_memory_free();
 
+// Does an iceoryx RouDi run on this machine (does somebody hold its lock file)? kEnvironment when that cannot be told.
+Result<bool> roudi_running();
+
 class Publisher {
  public:
   virtual ~Publisher() = default;
