@@ -58,10 +58,10 @@ class Progress {
 // Options shared by the verbs that need an admitted schedule.
 struct ScheduleOptions {
   std::string pipeline;
-  std::string budgets;                  // "" = declared budgets
-  std::vector<std::string> what_if;     // "stage.budget=+20%"
+  std::string budgets;               // "" = declared budgets
+  std::vector<std::string> what_if;  // "stage.budget=+20%"
   std::uint64_t seed = 1;
-  bool measured_board = false;          // w and p of this machine instead of the board file's
+  bool measured_board = false;  // w and p of this machine instead of the board file's
 };
 void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positional_pipeline = true);
 

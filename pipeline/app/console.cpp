@@ -1,8 +1,8 @@
+#include <unistd.h>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <unistd.h>
 
 #include "pipeline/app/app.h"
 #include "pipeline/assembly/environment.h"
@@ -70,7 +70,8 @@ void Progress::update(double done, double total) {
   const double elapsed = static_cast<double>(now - start_ns_) * 1e-9;
   const double share = total > 0 ? std::min(1.0, done / total) : 0;
   const double left = share > 0.02 ? elapsed / share - elapsed : 0;
-  std::fprintf(stderr, "\r\033[K%s  %3.0f %%  %.1f of %.1f  %.0f s left", label_.c_str(), share * 100, done, total, left);
+  std::fprintf(stderr, "\r\033[K%s  %3.0f %%  %.1f of %.1f  %.0f s left", label_.c_str(), share * 100, done, total,
+               left);
 }
 
 Result<std::string> shipped_folder() {
@@ -85,8 +86,9 @@ Result<std::string> shipped_folder() {
     std::error_code ignored;
     if (fs::exists(place / "configs" / "pipelines" / "sim.yaml", ignored)) return place.string();
   }
-  return fail(Code::kEnvironment,
-              "the shipped configs/ and replay_data/ are not beside this program; set TAKT_HOME to the project's folder");
+  return fail(
+      Code::kEnvironment,
+      "the shipped configs/ and replay_data/ are not beside this program; set TAKT_HOME to the project's folder");
 }
 
 }  // namespace takt::app

@@ -22,7 +22,8 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   if (argc > 1 && argv[1][0] != '-' && !known) {
     message = "unknown verb '" + std::string(argv[1]) + "'" + takt::did_you_mean(argv[1], verbs);
   }
-  std::fprintf(stderr, "takt: %s\n  -> takt %s--help\n", message.c_str(), known ? (std::string(argv[1]) + " ").c_str() : "");
+  std::fprintf(stderr, "takt: %s\n  -> takt %s--help\n", message.c_str(),
+               known ? (std::string(argv[1]) + " ").c_str() : "");
   return 2;
 }
 

@@ -1,12 +1,12 @@
 // takt demo: the main job on the shipped drive, from admission to the report.
 
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "pipeline/app/app.h"
 #include "pipeline/assembly/environment.h"
@@ -164,13 +164,14 @@ Result<int> run_demo(const Options& options) {
 
   headline("4/4 Real-time replay with these budgets");
   const std::string run = demo.out + "/real-time";
-  const int code = run_self({"replay", demo.pipeline, demo.drive, "-o", run, "--budgets", schedule.budgets,
-                             "--transport", demo.transport});
+  const int code = run_self(
+      {"replay", demo.pipeline, demo.drive, "-o", run, "--budgets", schedule.budgets, "--transport", demo.transport});
   std::printf("\nReport:  %s\n", (fs::absolute(run) / "report.html").c_str());
-  std::printf("Next:\n  takt schedule %s --what-if camera_detect.budget=40ms    # infeasible, with the reason\n"
-              "  takt diff %s/lockstep-2-cores %s/lockstep-1-core\n"
-              "  takt profile %s -o budgets.yaml                            # 1000 samples per budget\n",
-              demo.pipeline.c_str(), demo.out.c_str(), demo.out.c_str(), demo.pipeline.c_str());
+  std::printf(
+      "Next:\n  takt schedule %s --what-if camera_detect.budget=40ms    # infeasible, with the reason\n"
+      "  takt diff %s/lockstep-2-cores %s/lockstep-1-core\n"
+      "  takt profile %s -o budgets.yaml                            # 1000 samples per budget\n",
+      demo.pipeline.c_str(), demo.out.c_str(), demo.out.c_str(), demo.pipeline.c_str());
   return code;
 }
 

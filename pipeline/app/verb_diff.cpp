@@ -29,7 +29,8 @@ int run(const Options& options) {
 
 void add_diff(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("diff", "Compare two run folders: inputs that differ, first job whose output differs");
+  CLI::App* verb =
+      app.add_subcommand("diff", "Compare two run folders: inputs that differ, first job whose output differs");
   verb->add_option("a", options->a, "run folder")->required();
   verb->add_option("b", options->b, "run folder")->required();
   verb->add_flag("--json", options->json, "machine-readable answer on stdout");

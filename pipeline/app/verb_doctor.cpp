@@ -1,16 +1,16 @@
 // takt doctor: can this machine run a pipeline, and what would make it better?
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
 #include <fcntl.h>
-#include <filesystem>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
 
 #include "pipeline/app/app.h"
 #include "pipeline/assembly/environment.h"
@@ -32,7 +32,8 @@ constexpr std::uint64_t kSharedMemoryNeeded = 200ULL << 20;  // the shipped driv
 
 Finding shared_memory() {
   const Result<std::uint64_t> free = transport::shared_memory_free();
-  if (!free) return {Level::kError, "shared memory", free.error().message, "mount -t tmpfs -o size=512M tmpfs /dev/shm"};
+  if (!free)
+    return {Level::kError, "shared memory", free.error().message, "mount -t tmpfs -o size=512M tmpfs /dev/shm"};
   const std::string text = std::to_string(*free >> 20) + " MB free";
   if (*free < kSharedMemoryNeeded) {
     return {Level::kError, "shared memory", text,
@@ -129,7 +130,8 @@ int run(bool as_json) {
 
 void add_doctor(CLI::App& app, Command& chosen) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* verb = app.add_subcommand("doctor", "Can this machine run a pipeline? Limits, shared memory, RouDi, rights");
+  CLI::App* verb =
+      app.add_subcommand("doctor", "Can this machine run a pipeline? Limits, shared memory, RouDi, rights");
   verb->add_flag("--json", *json, "machine-readable findings on stdout");
   verb->callback([json, &chosen] { chosen = [json] { return run(*json); }; });
 }

@@ -34,15 +34,16 @@ int run(const Options& options) {
     std::printf("%-16s %-8s %5s %10s %10s %10s %10s %10s\n", "stage", "variant", "cores", "median", "p99", "max",
                 "budget", "warm-up");
     for (const pipeline::ProfileRow& row : profile->rows) {
-      std::printf("%-16s %-8s %5d %7.3f ms %7.3f ms %7.3f ms %7.3f ms %7.3f ms\n", row.stage.c_str(), row.variant.c_str(),
-                  row.budget.cores, row.median.ms(), row.p99.ms(), row.budget.high_water.ms(), row.budget.time.ms(),
-                  row.warm_up_max.ms());
+      std::printf("%-16s %-8s %5d %7.3f ms %7.3f ms %7.3f ms %7.3f ms %7.3f ms\n", row.stage.c_str(),
+                  row.variant.c_str(), row.budget.cores, row.median.ms(), row.p99.ms(), row.budget.high_water.ms(),
+                  row.budget.time.ms(), row.warm_up_max.ms());
     }
     std::printf("wake-up window w %.3f ms, publish window p %.3f ms\n", profile->wakeup_window.ms(),
                 profile->publish_window.ms());
-    std::printf("interference: alone on the machine, inputs at declared capacity; %llu samples each (%s), margin %.2f\n",
-                static_cast<unsigned long long>(options.profile.samples),
-                options.profile.samples >= 1000 ? "profiled" : "exploratory: fewer than 1000", options.profile.margin);
+    std::printf(
+        "interference: alone on the machine, inputs at declared capacity; %llu samples each (%s), margin %.2f\n",
+        static_cast<unsigned long long>(options.profile.samples),
+        options.profile.samples >= 1000 ? "profiled" : "exploratory: fewer than 1000", options.profile.margin);
     if (!profile->refused.empty()) std::printf("refused by the system: %s\n", profile->refused.c_str());
     std::printf("%s\n", options.out.c_str());
   }
@@ -53,7 +54,8 @@ int run(const Options& options) {
 
 void add_profile(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("profile", "Measure execution-time budgets of every stage, variant and core count");
+  CLI::App* verb =
+      app.add_subcommand("profile", "Measure execution-time budgets of every stage, variant and core count");
   verb->add_option("pipeline", options->pipeline, "pipeline file")->required();
   verb->add_option("-o,--out", options->out, "budgets file to write")->capture_default_str();
   verb->add_option("--samples", options->profile.samples, "runs per budget; fewer than 1000 is exploratory")

@@ -44,8 +44,8 @@ Result<pipeline::RunData> execute(const Options& options) {
   TAKT_RETURN_IF_ERROR(sensors::open_log(options.log));
   TAKT_ASSIGN(Admitted admitted, admit(options.schedule));
   if (admitted.answer.verdict != sched::Verdict::kFeasible) {
-    return fail(Code::kGate, "not admitted, nothing was run\n" +
-                                 sched::explain(admitted.config.problem, admitted.answer, 100));
+    return fail(Code::kGate,
+                "not admitted, nothing was run\n" + sched::explain(admitted.config.problem, admitted.answer, 100));
   }
   sched::Schedule schedule = *admitted.answer.schedule;
   for (const std::string& gang : options.gang) TAKT_RETURN_IF_ERROR(apply_gang(admitted.config, schedule, gang));
@@ -60,7 +60,7 @@ Result<pipeline::RunData> execute(const Options& options) {
   run.lockstep = options.lockstep;
   run.rate = options.rate;
   run.stop = &interrupted();
-  run.backend = options.transport == "local"     ? transport::Backend::kLocal
+  run.backend = options.transport == "local"  ? transport::Backend::kLocal
                 : options.roudi == "external" ? transport::Backend::kIceoryxExternal
                                               : transport::Backend::kIceoryxEmbedded;
   if (options.duration_s > 0) {
@@ -73,7 +73,7 @@ Result<pipeline::RunData> execute(const Options& options) {
   TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(admitted.config, schedule, run));
   data.run_folder = options.out;
   data.command = command_line();
-  data.schedule_notes = admitted.answer.notes;
+  data.schedule_notes.insert(data.schedule_notes.begin(), admitted.answer.notes.begin(), admitted.answer.notes.end());
   if (!options.schedule.budgets.empty()) {
     TAKT_ASSIGN(const Digest hash, digest_file(options.schedule.budgets));
     data.inputs.push_back({"budgets", options.schedule.budgets, hash});
@@ -94,7 +94,8 @@ int run(const Options& options) {
   }
   if (data->interrupted) return exit_code(Code::kInterrupted);
   if (!data->log_problems.empty()) {
-    std::fprintf(stderr, "takt: the log is damaged in %zu place(s), first: %s at byte %llu; what could be read was run\n",
+    std::fprintf(stderr,
+                 "takt: the log is damaged in %zu place(s), first: %s at byte %llu; what could be read was run\n",
                  data->log_problems.size(), data->log_problems.front().kind.c_str(),
                  static_cast<unsigned long long>(data->log_problems.front().offset));
     return exit_code(Code::kInput);

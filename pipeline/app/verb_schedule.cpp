@@ -1,18 +1,18 @@
 // takt schedule: does it fit, with what bounds and slack, or why not.
 
+#include <sys/ioctl.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "pipeline/app/app.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/budgets.h"
 #include "scheduler/model/what_if.h"
-#include "scheduler/synthesis/synthesize.h"
+#include "scheduler/synthesis/synthesis.h"
 
 namespace takt::app {
 namespace {
@@ -72,7 +72,8 @@ Result<Admitted> admit(const ScheduleOptions& options) {
 
 void add_schedule(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("schedule", "Does the pipeline fit? Table, bounds and slack, or the reason why not");
+  CLI::App* verb =
+      app.add_subcommand("schedule", "Does the pipeline fit? Table, bounds and slack, or the reason why not");
   add_schedule_options(*verb, options->schedule);
   verb->add_flag("--json", options->json, "machine-readable answer on stdout");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });

@@ -34,7 +34,8 @@ int run(const Options& options) {
 
 void add_simulate(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("simulate", "Render a scene into a drive: camera, LiDAR, radar, ego motion, truth");
+  CLI::App* verb =
+      app.add_subcommand("simulate", "Render a scene into a drive: camera, LiDAR, radar, ego motion, truth");
   verb->add_option("scene", options->scene, "scene file, for example configs/scenes/city.yaml")->required();
   verb->add_option("-o,--out", options->out, "the drive to write (MCAP)")->required();
   verb->add_flag("-q,--quiet", options->quiet, "no progress line");

@@ -79,7 +79,8 @@ Status save_digests(const RunData& data, const std::string& path) {
   const json wanted = conditions(data);
   json entries = json::array();
   for (const json& entry : document["entries"]) {
-    if (entry.value("conditions", json()).value("isa_class", "") != data.environment.isa_class) entries.push_back(entry);
+    if (entry.value("conditions", json()).value("isa_class", "") != data.environment.isa_class)
+      entries.push_back(entry);
   }
   entries.push_back({{"conditions", wanted}, {"topics", topics}});
   document["entries"] = entries;

@@ -1,13 +1,13 @@
 #include "pipeline/assembly/environment.h"
 
+#include <limits.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 #include <array>
 #include <cstdio>
 #include <fstream>
-#include <limits.h>
 #include <sstream>
-#include <sys/utsname.h>
 #include <thread>
-#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/transport/transport.h"

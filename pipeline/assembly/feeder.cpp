@@ -139,7 +139,8 @@ void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMess
     }
     if (step * 2 > sensor.period.ns * 3) {
       health.gaps += static_cast<std::uint64_t>((step + sensor.period.ns / 2) / sensor.period.ns - 1);
-      add_example(health, message, "frames missing before it: " + std::to_string(step / 1'000'000) + " ms since the last");
+      add_example(health, message,
+                  "frames missing before it: " + std::to_string(step / 1'000'000) + " ms since the last");
     }
   }
   progress.last_capture = message.capture.ns;
@@ -167,8 +168,9 @@ void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMess
     add_example(health, message, std::to_string(report.invalid_points) + " points are NaN or infinite: removed");
   }
   if (report.dropped_points > 0) {
-    add_example(health, message, std::to_string(report.dropped_points) + " points over the capacity of " +
-                                     std::to_string(sensor.capacity) + ": dropped");
+    add_example(health, message,
+                std::to_string(report.dropped_points) + " points over the capacity of " +
+                    std::to_string(sensor.capacity) + ": dropped");
   }
   if (!report.ok) {
     ++health.bad_frames;

@@ -37,8 +37,8 @@ class LocationLedger {
 
 // One sensor topic of the feeder and the consumers' progress on it.
 struct SensorFeed {
-  std::size_t sensor = 0;                          // in the rig
-  std::uint32_t ahead = 1;                         // A: samples published beyond the slowest consumer's last latch
+  std::size_t sensor = 0;   // in the rig
+  std::uint32_t ahead = 1;  // A: samples published beyond the slowest consumer's last latch
   std::unique_ptr<transport::Publisher> publisher;
   std::vector<std::unique_ptr<std::atomic<std::int64_t>>> latched;  // per consumer: SensorTime ns of its last latch
   LocationLedger ledger;

@@ -1,33 +1,22 @@
 #include "pipeline/assembly/profile.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
-#include <pthread.h>
-#include <sched.h>
 #include <thread>
 
+#include "pipeline/assembly/environment.h"
 #include "runtime/base/sizes.h"
 #include "scheduler/dispatch/dispatch.h"
-#include "sensors/messages/messages.h"
 
 namespace takt::pipeline {
 namespace {
 
 constexpr std::uint32_t kSeeds = 8;  // different hostile inputs in turn: one input alone would sit in the caches
 constexpr int kWorkerPriority = 50;  // as in a run
-
-std::uint64_t capacity_of(const sensors::RigSensor& sensor) {
-  switch (sensor.kind) {
-    case sensors::SensorKind::kCamera:
-      return sensors::Image::bytes_for(sensor.camera->width, sensor.camera->height, 3);
-    case sensors::SensorKind::kLidar: return sensors::PointCloud::bytes_for(sensor.capacity);
-    case sensors::SensorKind::kRadar: return sensors::RadarScan::bytes_for(sensor.capacity);
-    case sensors::SensorKind::kEgo: return sensors::EgoMotion::bytes_for();
-  }
-  return 0;
-}
 
 // A payload in ordinary memory with the alignment and tail padding of a chunk.
 struct Buffer {
@@ -166,7 +155,7 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
           const sched::Input& input = stages[s].inputs[i];
           std::uint64_t capacity = 0;
           if (input.from_sensor) {
-            capacity = capacity_of(config.rig->sensors[input.source]);
+            capacity = payload_capacity(config.rig->sensors[input.source]);
           } else {
             TAKT_ASSIGN(auto producer, config.create(input.source, 0));
             capacity = producer->output_bytes();
@@ -194,13 +183,7 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
         std::sort(sorted.begin(), sorted.end());
         row.median = quantile(sorted, 0.5);
         row.p99 = quantile(sorted, 0.99);
-        row.budget.cores = declared.cores;
-        row.budget.high_water = sorted.back();
-        row.budget.margin = options.margin;
-        row.budget.samples = options.samples;
-        row.budget.time = {static_cast<std::int64_t>(static_cast<double>(sorted.back().ns) * options.margin)};
-        row.budget.provenance =
-            options.samples >= 1000 ? sched::Provenance::kProfiled : sched::Provenance::kExploratory;
+        row.budget = sched::budget_from(declared.cores, sorted.back(), options.margin, options.samples);
         profile.rows.push_back(row);
       }
     }
@@ -211,6 +194,17 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
   // The publish window covers one more wake-up of the dispatcher and the call itself.
   profile.publish_window = profile.wakeup_window;
   return profile;
+}
+
+sched::BudgetTable budget_table(const PipelineConfig& config, const Profile& profile) {
+  const Environment env = read_environment();
+  sched::BudgetTable table;
+  table.board = config.problem.board.name;
+  table.machine = env.cpu_model + ", " + std::to_string(env.cores) + " core(s), " + env.kernel;
+  table.wakeup_window = profile.wakeup_window;
+  table.publish_window = profile.publish_window;
+  for (const ProfileRow& row : profile.rows) table.budgets.push_back({row.stage, row.variant, row.budget});
+  return table;
 }
 
 }  // namespace takt::pipeline

@@ -10,6 +10,7 @@
 
 #include "pipeline/assembly/pipeline_file.h"
 #include "runtime/base/status.h"
+#include "scheduler/model/budgets.h"
 #include "scheduler/model/model.h"
 
 namespace takt::pipeline {
@@ -24,20 +25,23 @@ struct ProfileOptions {
 
 struct ProfileRow {
   std::string stage, variant;
-  sched::Budget budget;          // measured
+  sched::Budget budget;  // measured
   Duration median;
   Duration p99;
-  Duration warm_up_max;          // of the warm-up runs, reported apart
+  Duration warm_up_max;  // of the warm-up runs, reported apart
 };
 
 struct Profile {
   std::vector<ProfileRow> rows;
-  Duration wakeup_window;        // w and p of this machine
+  Duration wakeup_window;  // w and p of this machine
   Duration publish_window;
-  std::string refused;           // real-time rights that were refused, in words
+  std::string refused;  // real-time rights that were refused, in words
 };
 
 // kInterrupted when stopped.
 Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOptions& options);
+
+// What goes into a budgets file.
+sched::BudgetTable budget_table(const PipelineConfig& config, const Profile& profile);
 
 }  // namespace takt::pipeline

@@ -130,7 +130,9 @@ void Recorder::stop() {
   std::sort(records_.begin(), records_.end(), [](const sched::JobRecord& a, const sched::JobRecord& b) {
     return a.stage != b.stage ? a.stage < b.stage : a.job < b.job;
   });
-  const auto by_job = [](const auto& a, const auto& b) { return a.stage != b.stage ? a.stage < b.stage : a.job < b.job; };
+  const auto by_job = [](const auto& a, const auto& b) {
+    return a.stage != b.stage ? a.stage < b.stage : a.job < b.job;
+  };
   std::sort(objects_.begin(), objects_.end(), by_job);
   std::sort(tracks_.begin(), tracks_.end(), by_job);
 }

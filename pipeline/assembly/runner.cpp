@@ -1,6 +1,7 @@
 #include "pipeline/assembly/runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <set>
 
@@ -19,27 +20,6 @@ using transport::SubscriberSpec;
 using transport::TopicSpec;
 
 std::string sensor_topic(const sensors::RigSensor& sensor) { return "/sensor/" + sensor.name; }
-
-std::uint64_t payload_capacity(const sensors::RigSensor& sensor) {
-  switch (sensor.kind) {
-    case sensors::SensorKind::kCamera:
-      return sensors::Image::bytes_for(sensor.camera->width, sensor.camera->height, 3);
-    case sensors::SensorKind::kLidar: return sensors::PointCloud::bytes_for(sensor.capacity);
-    case sensors::SensorKind::kRadar: return sensors::RadarScan::bytes_for(sensor.capacity);
-    case sensors::SensorKind::kEgo: return sensors::EgoMotion::bytes_for();
-  }
-  return 0;
-}
-
-std::uint32_t sensor_schema(sensors::SensorKind kind) {
-  switch (kind) {
-    case sensors::SensorKind::kCamera: return sensors::kImageSchema;
-    case sensors::SensorKind::kLidar: return sensors::kPointCloudSchema;
-    case sensors::SensorKind::kRadar: return sensors::kRadarScanSchema;
-    case sensors::SensorKind::kEgo: return sensors::kEgoMotionSchema;
-  }
-  return 0;
-}
 
 // The longest time between two consecutive starts of a stage in the cyclic table.
 Duration longest_gap(const sched::Schedule& schedule, std::size_t stage) {
@@ -95,13 +75,13 @@ Result<SensorTime> table_origin(sensors::LogReader& log, const PipelineConfig& c
   return origin;
 }
 
-Status check_topics(const sensors::LogReader& log, const PipelineConfig& config, const std::vector<std::string>& topics) {
+Status check_topics(const sensors::LogReader& log, const PipelineConfig& config,
+                    const std::vector<std::string>& topics) {
   std::string missing;
   for (const std::string& topic : topics) {
     const auto& channels = log.channels();
-    const bool found = std::any_of(channels.begin(), channels.end(), [&](const sensors::LogChannel& c) {
-      return c.topic == topic && c.messages > 0;
-    });
+    const bool found = std::any_of(channels.begin(), channels.end(),
+                                   [&](const sensors::LogChannel& c) { return c.topic == topic && c.messages > 0; });
     if (!found) missing += (missing.empty() ? "" : ", ") + topic;
   }
   if (missing.empty()) return {};
@@ -160,7 +140,7 @@ transport::TransportSpec plan_transport(const PipelineConfig& config, const sche
   const auto& stages = config.problem.stages;
   for (std::size_t s = 0; s < config.rig->sensors.size(); ++s) {
     const sensors::RigSensor& sensor = config.rig->sensors[s];
-    TopicSpec topic{sensor_topic(sensor), sensor_schema(sensor.kind), payload_capacity(sensor), 1, {}};
+    TopicSpec topic{sensor_topic(sensor), payload_schema(sensor.kind), payload_capacity(sensor), 1, {}};
     for (std::size_t c = 0; c < stages.size(); ++c) {
       const std::uint32_t ahead = samples_ahead(longest_gap(schedule, c), sensor);
       for (std::size_t i = 0; i < stages[c].inputs.size(); ++i) {
@@ -206,9 +186,9 @@ Result<sched::Schedule> with_cores(const PipelineConfig& config, sched::Schedule
                                           " core(s) within its slots of " + std::to_string(choice.budget.cores));
   }
   if (found->time > choice.budget.time) {
-    return fail(Code::kConfiguration,
-                "stage '" + stage + "' on " + std::to_string(cores) + " core(s) needs " +
-                    std::to_string(found->time.ms()) + " ms, its slots give " + std::to_string(choice.budget.time.ms()));
+    return fail(Code::kConfiguration, "stage '" + stage + "' on " + std::to_string(cores) + " core(s) needs " +
+                                          std::to_string(found->time.ms()) + " ms, its slots give " +
+                                          std::to_string(choice.budget.time.ms()));
   }
   for (sched::Slot& slot : schedule.slots) {
     if (slot.stage == index) slot.cores.erase(slot.cores.begin(), slot.cores.end() - cores);
@@ -224,7 +204,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   const sensors::Rig& rig = *config.rig;
 
   // The log first: most mistakes are there.
-  TAKT_ASSIGN(auto log, sensors::open_log(options.log_path));
+  TAKT_ASSIGN(auto log, sensors::open_log(options.log_path, sensors::release_rules(rig)));
   std::set<std::string> topic_set;
   for (const sched::Stage& stage : stages) {
     for (const sched::Input& input : stage.inputs) {
@@ -255,12 +235,12 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   // Transport and all ports. The random token keeps runs apart; it reaches no digest.
   const std::uint64_t run_token = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
   Assembly assembly;
-  TAKT_ASSIGN(assembly.transport, transport::make_transport(plan_transport(config, schedule, output_bytes, options.backend,
-                                                                           options.lockstep, run_token)));
+  TAKT_ASSIGN(assembly.transport, transport::make_transport(plan_transport(
+                                      config, schedule, output_bytes, options.backend, options.lockstep, run_token)));
   RunContext context;
   context.run = run_token;
   context.schedule = schedule.hash().low;
-  context.sensor_from_table = {TableTime{0}, origin};
+  context.sensor_from_table.to_origin = origin;  // table time 0
   context.stop = options.stop;
 
   std::vector<SensorFeed*> feed_of(rig.sensors.size(), nullptr);
@@ -305,8 +285,8 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     }
     TAKT_ASSIGN(auto publisher, assembly.transport->publisher(config.stages[c].topic()));
     const Duration validity{2 * h / schedule.choices[c].rate};
-    assembly.hosts.push_back(std::make_unique<PipelineStageHost>(context, std::move(created[c]), schedule.choices[c].rate,
-                                                                 validity, std::move(publisher), std::move(ports)));
+    assembly.hosts.push_back(std::make_unique<PipelineStageHost>(
+        context, std::move(created[c]), schedule.choices[c].rate, validity, std::move(publisher), std::move(ports)));
   }
   // A consumer checks the place of what it takes against its producer's ledger. Producers may come later in the list
   // (feedback), so this waits until every host stands.
@@ -353,6 +333,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
       sched::dispatch(config.problem, schedule, hosts, dispatch_options,
                       [&](std::size_t core, const sched::JobRecord& record) { assembly.recorder->push(core, record); });
   const CpuTimes cpu_after = read_cpu_times();
+  const std::vector<std::string> undeclared = assembly.transport->undeclared_subscribers();
   assembly.feeder->stop();
   assembly.recorder->stop();
   for (const auto& host : assembly.hosts) host->release_all();
@@ -392,11 +373,17 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
                                         " records and " + std::to_string(assembly.recorder->lost_outputs()) +
                                         " outputs: the machine gave the housekeeping reserve too little time");
   }
+  for (const std::string& note : log->notes()) data.schedule_notes.push_back(note);
+  for (const std::string& topic : undeclared) {
+    data.environment.warnings.push_back("undeclared_subscriber on timed topic " + topic +
+                                        ": every instance of this run is suspect");
+  }
   data.rig = rig;
   data.problem = config.problem;
   data.schedule = schedule;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    data.stages.push_back({config.stages[s].type, stages[s].variants[schedule.choices[s].variant].name, stage_topics[s]});
+    data.stages.push_back(
+        {config.stages[s].type, stages[s].variants[schedule.choices[s].variant].name, stage_topics[s]});
   }
   data.sensor_from_table = context.sensor_from_table;
   data.dispatch = *dispatched;

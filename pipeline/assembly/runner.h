@@ -16,8 +16,8 @@ struct RunOptions {
   std::string log_path;
   transport::Backend backend = transport::Backend::kIceoryxEmbedded;
   bool lockstep = false;
-  double rate = 1;                       // real time only; any other rate is NOT JUDGED
-  std::uint64_t max_hyperperiods = 0;    // 0: the whole log
+  double rate = 1;                     // real time only; any other rate is NOT JUDGED
+  std::uint64_t max_hyperperiods = 0;  // 0: the whole log
   const std::atomic<bool>* stop = nullptr;
   // Table seconds done, table seconds in all. On the recorder's thread.
   std::function<void(double, double)> progress;

@@ -59,8 +59,7 @@ void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, Dur
 void PipelineStageHost::latch_job(InputPort& port, const sched::Job& job, StageInput& input,
                                   sched::InputRecord& record) {
   const auto [producer_job, shift] = port.bound[job.number % static_cast<std::uint64_t>(rate_)];
-  const std::int64_t bound =
-      (static_cast<std::int64_t>(job.hyperperiod) + shift) * port.producer_rate + producer_job;
+  const std::int64_t bound = (static_cast<std::int64_t>(job.hyperperiod) + shift) * port.producer_rate + producer_job;
   if (bound < 0) {
     record.reason = Reason::kFill;
     return;

@@ -29,9 +29,9 @@ class PipelineStageHost final : public sched::StageHost {
     std::unique_ptr<transport::SampleBinder> samples;  // sensor inputs
     SensorFeed* feed = nullptr;
     std::atomic<std::int64_t>* latched = nullptr;
-    std::unique_ptr<transport::JobBinder> jobs;        // stage inputs
+    std::unique_ptr<transport::JobBinder> jobs;  // stage inputs
     const LocationLedger* producer_ledger = nullptr;
-    std::int64_t producer_rate = 0;                    // jobs per hyperperiod
+    std::int64_t producer_rate = 0;                             // jobs per hyperperiod
     std::vector<std::pair<std::uint32_t, std::int32_t>> bound;  // by job within the hyperperiod: producer job, shift
   };
 
@@ -58,7 +58,7 @@ class PipelineStageHost final : public sched::StageHost {
   const RunContext& context_;
   std::unique_ptr<Stage> stage_;
   std::int64_t rate_;
-  Duration validity_;   // after the slot's end, until the output is stale
+  Duration validity_;  // after the slot's end, until the output is stale
   std::unique_ptr<transport::Publisher> publisher_;
   std::vector<InputPort> ports_;
   std::vector<StageInput> inputs_;

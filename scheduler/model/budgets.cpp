@@ -29,6 +29,13 @@ std::string exact_ms(Duration d) {
   return text;
 }
 
+std::string exact_us(Duration d) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%lld.%03lld", static_cast<long long>(d.ns / 1'000),
+                static_cast<long long>(d.ns % 1'000));
+  return text;
+}
+
 template <class T>
 std::vector<std::string> names(const std::vector<T>& list) {
   std::vector<std::string> out;
@@ -76,12 +83,19 @@ Status apply_budgets(Problem& problem, const BudgetTable& table) {
       variant->budgets.push_back(entry.budget);
     }
   }
+  for (Core& core : changed.board.cores) {
+    core.wakeup_window = table.wakeup_window.value_or(core.wakeup_window);
+    core.publish_window = table.publish_window.value_or(core.publish_window);
+  }
   problem = std::move(changed);
   return {};
 }
 
 std::string to_yaml(const BudgetTable& table) {
-  std::string out = "board: " + quoted(table.board) + "\nmachine: " + quoted(table.machine) + "\nbudgets:\n";
+  std::string out = "board: " + quoted(table.board) + "\nmachine: " + quoted(table.machine) + "\n";
+  if (table.wakeup_window) out += "wakeup_window_us: " + exact_us(*table.wakeup_window) + "\n";
+  if (table.publish_window) out += "publish_window_us: " + exact_us(*table.publish_window) + "\n";
+  out += "budgets:\n";
   if (table.budgets.empty()) out.replace(out.size() - 1, 1, " []\n");
   for (const StageBudget& entry : table.budgets) {
     char margin[64];

@@ -2,11 +2,14 @@
 //
 //   board: generic2
 //   machine: "x86-64, 2 cores, kernel 6.1"
+//   wakeup_window_us: 340       # optional: w and p as measured there, for every core
+//   publish_window_us: 340
 //   budgets:
 //     - {stage: camera_detect, variant: full, cores: 1, budget_ms: 5.2, high_water_ms: 4, margin: 1.3, samples: 1000,
 //        provenance: profiled}
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,7 @@ struct StageBudget {
 struct BudgetTable {
   std::string board;    // Board::name of the machine they were taken on
   std::string machine;  // in words
+  std::optional<Duration> wakeup_window, publish_window;
   std::vector<StageBudget> budgets;
 };
 
@@ -31,7 +35,8 @@ struct BudgetTable {
 Budget budget_from(int cores, Duration high_water, double margin, std::uint64_t samples);
 
 // Replaces budgets of the same stage, variant and core count; adds one for a core count that was not declared. Budgets
-// that the table does not name stay. kConfiguration when stage or variant is unknown or the board is another one.
+// that the table does not name stay. Windows, where given, replace those of every core. kConfiguration when stage or
+// variant is unknown or the board is another one.
 Status apply_budgets(Problem& problem, const BudgetTable& table);
 
 // The file's text: readable back without loss.

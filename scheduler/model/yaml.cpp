@@ -266,6 +266,8 @@ BudgetTable read_budgets(const YamlNode& root) {
   BudgetTable table;
   table.board = root.at("board").text();
   if (const auto machine = root.find("machine")) table.machine = machine->text();
+  if (const auto w = root.find("wakeup_window_us")) table.wakeup_window = w->microseconds(200, 5000);
+  if (const auto p = root.find("publish_window_us")) table.publish_window = p->microseconds(200, 5000);
   for (const YamlNode& node : root.at("budgets").items()) {
     StageBudget entry;
     entry.stage = node.at("stage").text();
