@@ -1,0 +1,299 @@
+#include "scheduler/analysis/explain.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "scheduler/analysis/validate.h"
+#include "scheduler/model/text.h"
+
+namespace takt::sched {
+namespace {
+
+std::string padded(const std::string& text, std::size_t width) {
+  return text.size() >= width ? text : text + std::string(width - text.size(), ' ');
+}
+
+std::string aligned(const std::string& text, std::size_t width) {
+  return text.size() >= width ? text : std::string(width - text.size(), ' ') + text;
+}
+
+// Columns of equal width, the first ones left, those from `numbers` on right aligned.
+std::string columns(const std::vector<std::vector<std::string>>& rows, std::size_t numbers) {
+  std::vector<std::size_t> widths;
+  for (const std::vector<std::string>& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string out;
+  for (const std::vector<std::string>& row : rows) {
+    std::string line = " ";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += " " + (i < numbers ? padded(row[i], widths[i]) : aligned(row[i], widths[i]));
+      if (i + 1 < row.size()) line += " ";
+    }
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+std::string cores_text(const Problem& problem, const std::vector<std::uint32_t>& cores) {
+  std::string out;
+  for (const std::uint32_t core : cores) out += (out.empty() ? "" : "+") + problem.board.cores[core].name;
+  return out;
+}
+
+std::string hz_text(const Problem& problem, std::int64_t rate) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.4g Hz", static_cast<double>(rate) / problem.hyperperiod.seconds());
+  return text;
+}
+
+char letter_of(std::size_t stage) {
+  constexpr const char* kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  return stage < 62 ? kLetters[stage] : '#';
+}
+
+// One row per core over one hyperperiod. A column shows the stage that holds most of it; '.' is idle time. The first
+// column of a slot is a '|' where there is room, so that neighbours of one stage can be told apart.
+std::string gantt(const Problem& problem, const Schedule& schedule, std::size_t width) {
+  std::size_t label = 0;
+  for (const Core& core : problem.board.cores) label = std::max(label, core.name.size());
+  const std::size_t room = std::max<std::size_t>(width, 40) - label - 4;
+  const auto tick_at = [&](std::size_t column) {
+    return static_cast<Tick>(static_cast<double>(schedule.clock.ticks) * static_cast<double>(column) /
+                             static_cast<double>(room));
+  };
+  std::string out;
+  for (std::uint32_t core = 0; core < problem.board.cores.size(); ++core) {
+    std::string row;
+    for (std::size_t column = 0; column < room; ++column) {
+      const Tick from = tick_at(column);
+      const Tick to = tick_at(column + 1);
+      Tick most = (to - from) / 2;  // idle unless a slot holds more than half
+      char letter = '.';
+      for (const Slot& slot : schedule.slots) {
+        if (std::find(slot.cores.begin(), slot.cores.end(), core) == slot.cores.end()) continue;
+        for (const Tick shift : {Tick{0}, schedule.clock.ticks}) {
+          const Tick covered = std::min(slot.end - shift, to) - std::max(slot.start - shift, from);
+          if (covered > most) {
+            most = covered;
+            const bool first = slot.start - shift >= from && slot.end - slot.start > 3 * (to - from);
+            letter = first ? '|' : letter_of(slot.stage);
+          }
+        }
+      }
+      row += letter;
+    }
+    out += "  " + padded(problem.board.cores[core].name, label) + "  " + row + "\n";
+  }
+  // Scale: 0, a half, the whole.
+  const std::string end = ms_text(problem.hyperperiod);
+  const std::string half = ms_text({problem.hyperperiod.ns / 2});
+  std::string scale = padded("0", room / 2) + half;
+  scale = padded(scale, room > end.size() ? room - end.size() : 0) + end;
+  out += "  " + std::string(label, ' ') + "  " + scale + "\n";
+  std::string legend = "  ";
+  std::size_t used = 2;
+  for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
+    const std::string entry = std::string(1, letter_of(stage)) + " " + problem.stages[stage].name + "  ";
+    if (used + entry.size() > std::max<std::size_t>(width, 40) && used > 2) {
+      legend += "\n  ";
+      used = 2;
+    }
+    legend += entry;
+    used += entry.size();
+  }
+  legend.erase(legend.find_last_not_of(' ') + 1);
+  return out + legend + "\n";
+}
+
+std::string provenance_text(const Budget& budget) {
+  std::string out = name_of(budget.provenance);
+  if (budget.samples > 0) {
+    char text[96];
+    std::snprintf(text, sizeof text, ", %.3f ms x %.2f, %llu samples", budget.high_water.ms(), budget.margin,
+                  static_cast<unsigned long long>(budget.samples));
+    out += text;
+  }
+  return out;
+}
+
+std::string header(const Problem& problem, const Answer& answer) {
+  std::string out;
+  const std::string what = "'" + problem.name + "' on board '" + problem.board.name + "'";
+  switch (answer.verdict) {
+    case Verdict::kFeasible: out = "FEASIBLE: " + what + " meets every limit\n"; break;
+    case Verdict::kInfeasible:
+      out = "INFEASIBLE: " + what + " cannot meet its limits\n  why: " + answer.reason + "\n";
+      break;
+    case Verdict::kUndecided: out = "UNDECIDED: " + what + "\n  " + answer.reason + "\n"; break;
+  }
+  for (const std::string& note : answer.notes) out += "  note: " + note + "\n";
+  return out;
+}
+
+std::string bounds_text(const Problem& problem, const Schedule& schedule) {
+  if (schedule.bounds.empty()) return "";
+  std::vector<std::vector<std::string>> rows{{"chain", "quantity", "bound", "limit", "left"}};
+  std::string terms;
+  for (const ChainBound& bound : schedule.bounds) {
+    const Chain& chain = problem.chains[bound.chain];
+    for (std::size_t q = 0; q < kQuantities; ++q) {
+      std::vector<std::string> row{q == 0 ? chain.name : "", name_of(static_cast<Quantity>(q)),
+                                   ms_text(bound.bounds[q])};
+      if (chain.limits[q]) {
+        row.push_back(ms_text(*chain.limits[q]));
+        row.push_back(ms_text(*chain.limits[q] - bound.bounds[q]));
+        if (bound.bounds[q] > *chain.limits[q]) row.back() += "  EXCEEDED";
+      } else {
+        row.insert(row.end(), {"-", "-"});
+      }
+      rows.push_back(std::move(row));
+    }
+    terms += "  " + chain.name + ": " + bound.terms + "\n";
+  }
+  return "\nBounds\n" + columns(rows, 2) + "\nHow the worst latency adds up\n" + terms;
+}
+
+std::string table_text(const Problem& problem, const Schedule& schedule) {
+  std::vector<std::vector<std::string>> rows{{"stage", "job", "cores", "start", "end", "inputs"}};
+  for (const Slot& slot : schedule.slots) {
+    std::string inputs;
+    for (std::uint32_t i = 0; i < problem.stages[slot.stage].inputs.size(); ++i) {
+      const Input& input = problem.stages[slot.stage].inputs[i];
+      std::string entry;
+      if (input.from_sensor) {
+        entry = problem.sensors[input.source].name;
+      } else {
+        for (const Binding& binding : schedule.bindings) {
+          if (binding.stage != slot.stage || binding.job != slot.job || binding.input != i) continue;
+          entry = problem.stages[input.source].name + "#" + std::to_string(binding.producer_job);
+          if (binding.producer_shift != 0) entry += "(" + std::to_string(binding.producer_shift) + ")";
+        }
+      }
+      inputs += (inputs.empty() ? "" : " ") + entry;
+    }
+    rows.push_back({problem.stages[slot.stage].name, "#" + std::to_string(slot.job), cores_text(problem, slot.cores),
+                    ms_text({schedule.clock.start_at(0, slot.start).ns}),
+                    ms_text({schedule.clock.end_at(0, slot.end).ns}), inputs});
+  }
+  return "\nTable (start and end in the hyperperiod; an input #j(-1) is a job of the hyperperiod before)\n" +
+         columns(rows, 3);
+}
+
+std::string stages_text(const Problem& problem, const Schedule& schedule) {
+  std::vector<std::vector<std::string>> rows{{"stage", "variant", "rate", "cores", "budget", "largest factor", "from"}};
+  for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
+    const Choice& choice = schedule.choices[stage];
+    char factor[32];
+    std::snprintf(factor, sizeof factor, "x %.3f", budget_scale(problem, schedule, stage));
+    rows.push_back({problem.stages[stage].name, problem.stages[stage].variants[choice.variant].name,
+                    hz_text(problem, choice.rate), std::to_string(choice.budget.cores), ms_text(choice.budget.time),
+                    factor, provenance_text(choice.budget)});
+  }
+  return "\nStages (largest factor: how much this budget alone may grow with the table kept)\n" + columns(rows, 2);
+}
+
+std::string loads_text(const Problem& problem, const Schedule& schedule) {
+  std::vector<std::vector<std::string>> rows{
+      {"core", "planned", "reserve", "free", "longest busy stretch", "fullest second"}};
+  for (const CoreLoad& load : core_loads(problem, schedule)) {
+    rows.push_back({load.core, percent_text(load.share), percent_text(load.reserve),
+                    percent_text(1.0 - load.share - load.reserve), ms_text(load.longest_busy),
+                    percent_text(load.fullest_second)});
+  }
+  char scale[96];
+  std::snprintf(scale, sizeof scale, "  all budgets may grow by a factor of %.3f with this table kept\n",
+                budget_scale(problem, schedule));
+  return "\nUtilisation\n" + columns(rows, 1) + scale;
+}
+
+}  // namespace
+
+std::string explain(const Problem& problem, const Answer& answer, std::size_t width) {
+  std::string out = header(problem, answer);
+  if (!answer.schedule) return out;
+  const Schedule& schedule = *answer.schedule;
+  char clock[160];
+  std::snprintf(clock, sizeof clock, "\nHyperperiod %s, %lld ticks of %.1f ns, %zu slots, schedule %s\n",
+                ms_text(problem.hyperperiod).c_str(), static_cast<long long>(schedule.clock.ticks),
+                static_cast<double>(problem.hyperperiod.ns) / static_cast<double>(schedule.clock.ticks),
+                schedule.slots.size(), schedule.hash().hex().c_str());
+  return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) +
+         stages_text(problem, schedule) + table_text(problem, schedule) + loads_text(problem, schedule);
+}
+
+std::string to_json(const Problem& problem, const Answer& answer) {
+  using Json = nlohmann::ordered_json;
+  Json root;
+  root["verdict"] = name_of(answer.verdict);
+  root["problem"] = problem.name;
+  root["board"] = problem.board.name;
+  root["reason"] = answer.reason;
+  root["notes"] = answer.notes;
+  if (answer.schedule) {
+    const Schedule& schedule = *answer.schedule;
+    root["hash"] = schedule.hash().hex();
+    root["hyperperiod_ns"] = problem.hyperperiod.ns;
+    root["ticks"] = schedule.clock.ticks;
+    root["budget_scale"] = budget_scale(problem, schedule);
+    root["stages"] = Json::array();
+    for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
+      const Choice& choice = schedule.choices[stage];
+      root["stages"].push_back({{"name", problem.stages[stage].name},
+                                {"variant", problem.stages[stage].variants[choice.variant].name},
+                                {"rate_hz", static_cast<double>(choice.rate) / problem.hyperperiod.seconds()},
+                                {"jobs_per_hyperperiod", choice.rate},
+                                {"cores", choice.budget.cores},
+                                {"budget_ns", choice.budget.time.ns},
+                                {"provenance", name_of(choice.budget.provenance)},
+                                {"samples", choice.budget.samples},
+                                {"margin", choice.budget.margin},
+                                {"high_water_ns", choice.budget.high_water.ns}});
+    }
+    root["slots"] = Json::array();
+    for (const Slot& slot : schedule.slots) {
+      Json cores = Json::array();
+      for (const std::uint32_t core : slot.cores) cores.push_back(problem.board.cores[core].name);
+      root["slots"].push_back({{"stage", problem.stages[slot.stage].name},
+                               {"job", slot.job},
+                               {"cores", cores},
+                               {"start_ticks", slot.start},
+                               {"end_ticks", slot.end},
+                               {"start_ns", schedule.clock.start_at(0, slot.start).ns},
+                               {"end_ns", schedule.clock.end_at(0, slot.end).ns}});
+    }
+    root["bindings"] = Json::array();
+    for (const Binding& binding : schedule.bindings) {
+      root["bindings"].push_back({{"stage", problem.stages[binding.stage].name},
+                                  {"job", binding.job},
+                                  {"input", problem.stages[binding.stage].inputs[binding.input].name},
+                                  {"producer", problem.stages[binding.producer_stage].name},
+                                  {"producer_job", binding.producer_job},
+                                  {"producer_shift", binding.producer_shift}});
+    }
+    root["chains"] = Json::array();
+    constexpr const char* kKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
+    for (const ChainBound& bound : schedule.bounds) {
+      const Chain& chain = problem.chains[bound.chain];
+      Json entry{{"name", chain.name}, {"terms", bound.terms}};
+      for (std::size_t q = 0; q < kQuantities; ++q) {
+        entry[std::string(kKeys[q]) + "_ns"] = bound.bounds[q].ns;
+        entry[std::string(kKeys[q]) + "_limit_ns"] = chain.limits[q] ? Json(chain.limits[q]->ns) : Json(nullptr);
+      }
+      root["chains"].push_back(std::move(entry));
+    }
+    root["cores"] = Json::array();
+    for (const CoreLoad& load : core_loads(problem, schedule)) {
+      root["cores"].push_back({{"name", load.core},
+                               {"busy_ns", load.busy.ns},
+                               {"reserve", load.reserve},
+                               {"longest_busy_ns", load.longest_busy.ns},
+                               {"fullest_second", load.fullest_second}});
+    }
+  }
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace takt::sched

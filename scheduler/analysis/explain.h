@@ -1,0 +1,18 @@
+// The answer for people and for programs: `takt schedule`.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "scheduler/model/model.h"
+
+namespace takt::sched {
+
+// Verdict, why not or what had to be given up, chain bounds with limits and terms, text Gantt, table, utilisation,
+// slack. Plain text, no line of the Gantt wider than `width` (at least 40).
+std::string explain(const Problem& problem, const Answer& answer, std::size_t width = 100);
+
+// The same as one JSON object (docs: keys end in _ns, or _ticks for table positions). Deterministic text.
+std::string to_json(const Problem& problem, const Answer& answer);
+
+}  // namespace takt::sched
