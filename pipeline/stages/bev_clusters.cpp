@@ -18,7 +18,7 @@ BevClusters::BevClusters(const ClusterConfig& config, float range_m, std::uint32
   const auto cells = static_cast<std::size_t>(side_) * static_cast<std::size_t>(side_);
   const std::size_t most_occupied = std::min<std::size_t>(cells, max_points);
   slot_.assign(cells, 0);
-  tall_.assign(cells, 0);
+  raised_.assign(cells, 0);
   occupied_.resize(most_occupied);
   parent_.resize(most_occupied);
   label_.resize(most_occupied);
@@ -62,7 +62,7 @@ void BevClusters::add(std::int32_t cell, std::uint32_t point) {
   entries_[entry_count_++] = {slot - 1, point};
 }
 
-void BevClusters::mark_tall(std::int32_t cell) { tall_[static_cast<std::size_t>(cell)] = frame_; }
+void BevClusters::mark_raised(std::int32_t cell) { raised_[static_cast<std::size_t>(cell)] = frame_; }
 
 std::uint32_t BevClusters::root(std::uint32_t i) {
   while (parent_[i] != i) {
@@ -114,7 +114,7 @@ void BevClusters::connect() {
     label_[i] = label_[root(i)];
     if (label_[i] == kNone) continue;
     ++clusters_[label_[i]].cells;
-    if (tall_[static_cast<std::size_t>(occupied_[i])] == frame_) ++clusters_[label_[i]].tall_cells;
+    if (raised_[static_cast<std::size_t>(occupied_[i])] == frame_) ++clusters_[label_[i]].raised_cells;
   }
   for (std::uint32_t e = 0; e < entry_count_; ++e) {
     const std::uint32_t label = label_[entries_[e].occupied];

@@ -24,8 +24,8 @@ class BevClusters {
   struct Cluster {
     std::uint32_t first = 0;  // in points()
     std::uint32_t count = 0;
-    std::uint32_t cells = 0;       // occupied cells
-    std::uint32_t tall_cells = 0;  // of these, cells with something above the height of a vehicle
+    std::uint32_t cells = 0;         // occupied cells
+    std::uint32_t raised_cells = 0;  // of these, cells with points above the clustering band
   };
 
   // Square of +- range_m around the vehicle origin; at most `max_points` per frame.
@@ -35,7 +35,7 @@ class BevClusters {
   // One frame: clear, add or mark in any number, connect once.
   void clear();
   void add(std::int32_t cell, std::uint32_t point);
-  void mark_tall(std::int32_t cell);
+  void mark_raised(std::int32_t cell);
   void connect();
 
   [[nodiscard]] std::span<const Cluster> clusters() const { return {clusters_.data(), cluster_count_}; }
@@ -60,7 +60,7 @@ class BevClusters {
   std::int32_t side_;
   std::vector<Offset> offsets_;         // half plane, by distance
   std::vector<std::uint32_t> slot_;     // per cell: index in occupied_ + 1, 0 = free
-  std::vector<std::uint32_t> tall_;     // per cell: frame number of the last tall point
+  std::vector<std::uint32_t> raised_;   // per cell: frame number of the last raised point
   std::vector<std::int32_t> occupied_;  // cells in the order of first touch
   std::vector<std::uint32_t> parent_;   // union-find over occupied_
   std::vector<std::uint32_t> label_;    // per occupied cell: cluster, kNone

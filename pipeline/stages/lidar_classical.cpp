@@ -38,6 +38,13 @@ struct SweepMotion {
   }
 };
 
+// A box on the ground with a margin around it.
+struct Footprint {
+  float x = 0, y = 0;
+  float cosine = 1, sine = 0;
+  float half_length = 0, half_width = 0;
+};
+
 class LidarClassical final : public Stage {
  public:
   LidarClassical(const StageSpec& spec, const DetectionInputs& inputs, const LidarConfig& config)
@@ -55,11 +62,12 @@ class LidarClassical final : public Stage {
         z_(capacity_),
         ground_cell_(capacity_),
         obstacle_cell_(capacity_),
-        tall_cell_(capacity_),
+        raised_cell_(capacity_),
         cluster_x_(capacity_),
         cluster_y_(capacity_),
         found_(config.cluster.max),
-        objects_(config.cluster.max) {}
+        objects_(config.cluster.max),
+        vehicles_(config.cluster.max) {}
 
   [[nodiscard]] int phases() const override { return 6; }
   [[nodiscard]] bool parallel(int phase) const override { return phase % 2 == 0; }
@@ -99,6 +107,7 @@ class LidarClassical final : public Stage {
   void find_obstacles(int part, int parts);
   void cluster();
   void fit_boxes(int part, int parts);
+  [[nodiscard]] std::size_t suppress_inside(std::size_t count);
   void write(StageJob& job);
   [[nodiscard]] bool on_ego(const Point3& p) const;
   [[nodiscard]] Object object_of(const BevClusters::Cluster& cluster) const;
@@ -120,10 +129,11 @@ class LidarClassical final : public Stage {
   std::uint32_t count_ = 0;
   std::vector<float> x_, y_, z_;
   std::vector<std::int32_t> ground_cell_;
-  std::vector<std::int32_t> obstacle_cell_, tall_cell_;  // cells of the clustering grid
-  std::vector<float> cluster_x_, cluster_y_;             // grouped by cluster
-  std::vector<Object> found_;                            // per cluster; points == 0: nothing
+  std::vector<std::int32_t> obstacle_cell_, raised_cell_;  // cells of the clustering grid
+  std::vector<float> cluster_x_, cluster_y_;               // grouped by cluster
+  std::vector<Object> found_;                              // per cluster; points == 0: nothing
   std::vector<Object> objects_;
+  std::vector<Footprint> vehicles_;
   std::uint32_t invalid_ = 0;
 };
 
@@ -184,13 +194,13 @@ void LidarClassical::find_ground(const StageJob& job) {
 void LidarClassical::find_obstacles(int part, int parts) {
   const Share share = share_of(count_, part, parts);
   for (std::uint32_t i = share.begin; i < share.end; ++i) {
-    obstacle_cell_[i] = tall_cell_[i] = kNoCell;
+    obstacle_cell_[i] = raised_cell_[i] = kNoCell;
     if (ground_cell_[i] < 0) continue;
     z_[i] -= ground_.height(ground_cell_[i]);  // from here on: height over the local ground
     if (z_[i] >= config_.obstacle_low_m && z_[i] <= config_.obstacle_high_m) {
       obstacle_cell_[i] = clusters_.cell_of(x_[i], y_[i]);
-    } else if (z_[i] >= config_.tall_m && z_[i] <= config_.tall_max_m) {
-      tall_cell_[i] = clusters_.cell_of(x_[i], y_[i]);
+    } else if (z_[i] > config_.obstacle_high_m && z_[i] <= config_.raised_max_m) {
+      raised_cell_[i] = clusters_.cell_of(x_[i], y_[i]);
     }
   }
 }
@@ -199,7 +209,7 @@ void LidarClassical::cluster() {
   clusters_.clear();
   for (std::uint32_t i = 0; i < count_; ++i) {
     if (obstacle_cell_[i] >= 0) clusters_.add(obstacle_cell_[i], i);
-    if (tall_cell_[i] >= 0) clusters_.mark_tall(tall_cell_[i]);
+    if (raised_cell_[i] >= 0) clusters_.mark_raised(raised_cell_[i]);
   }
   clusters_.connect();
 }
@@ -218,9 +228,6 @@ void LidarClassical::fit_boxes(int part, int parts) {
 
 // points == 0 in the result: no object.
 Object LidarClassical::object_of(const BevClusters::Cluster& cluster) const {
-  const auto tall = static_cast<float>(cluster.tall_cells);
-  if (tall > config_.structure_tall_share * static_cast<float>(cluster.cells)) return {};
-
   const std::span x(cluster_x_.data() + cluster.first, cluster.count);
   const std::span y(cluster_y_.data() + cluster.first, cluster.count);
   const auto [x0, x1] = std::minmax_element(x.begin(), x.end());
@@ -236,7 +243,13 @@ Object LidarClassical::object_of(const BevClusters::Cluster& cluster) const {
   Object object;
   object.points = cluster.count;
   object.z = ground_.height(ground_cell_[anchor]);  // of its foot; place() moves it to the box centre
-  classify(fit_.fit(x, y, ray_origin_.x, ray_origin_.y), top, object);
+  const FittedBox box = fit_.fit(x, y, ray_origin_.x, ray_origin_.y);
+  const bool raised =
+      static_cast<float>(cluster.raised_cells) > config_.raised_share * static_cast<float>(cluster.cells);
+  const float longer = std::max(box.extent(0), box.extent(1));
+  const float shorter = std::min(box.extent(0), box.extent(1));
+  if (raised && (longer < config_.raised_length_min_m || shorter < config_.raised_width_min_m)) return {};
+  classify(box, top, object);
   return object;
 }
 
@@ -264,8 +277,12 @@ void LidarClassical::classify(const FittedBox& box, float top, Object& object) c
 // filled up to the nominal size, away from the sensor.
 void LidarClassical::complete_vehicle(FittedBox box, float top, Object& object) const {
   const int longer = box.extent(0) >= box.extent(1) ? 0 : 1;
-  // A longer side of at most the width of a vehicle is its rear or front: the length lies along the other axis.
-  const int length_axis = box.extent(longer) > config_.rear_face_max_m ? longer : 1 - longer;
+  // A longer side of at most the width of a vehicle is its rear or front, or the part of a flank that was hit. The
+  // face that the rays meet head-on is seen completely, so it is the width.
+  const float view[2] = {std::fabs(box.low[0] + box.high[0] - 2 * box.sensor[0]),
+                         std::fabs(box.low[1] + box.high[1] - 2 * box.sensor[1])};
+  const int along_view = view[0] >= view[1] ? 0 : 1;
+  const int length_axis = box.extent(longer) > config_.rear_face_max_m ? longer : along_view;
   float hidden = 0;
   const auto fill = [&](int axis, float nominal) {
     const float missing = nominal - box.extent(axis);
@@ -293,11 +310,40 @@ void LidarClassical::place(const FittedBox& box, int length_axis, float top, Obj
   object.flags = kHasPosition | kHasBox;
 }
 
+// Rays that graze a side or look through a window leave slivers beside the cluster of their vehicle: what lies inside
+// the box of a better vehicle belongs to it. Keeps the order of scores; returns the new count.
+std::size_t LidarClassical::suppress_inside(std::size_t count) {
+  std::sort(objects_.begin(), objects_.begin() + static_cast<std::ptrdiff_t>(count), better);
+  std::size_t vehicles = 0;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Object candidate = objects_[i];
+    const bool inside = std::any_of(vehicles_.begin(), vehicles_.begin() + static_cast<std::ptrdiff_t>(vehicles),
+                                    [&](const Footprint& box) {
+                                      const float dx = candidate.x - box.x, dy = candidate.y - box.y;
+                                      return std::fabs(box.cosine * dx + box.sine * dy) <= box.half_length &&
+                                             std::fabs(box.cosine * dy - box.sine * dx) <= box.half_width;
+                                    });
+    if (inside) continue;
+    if (candidate.object_class == ObjectClass::kVehicle) {
+      vehicles_[vehicles++] = {candidate.x,
+                               candidate.y,
+                               static_cast<float>(kernels::cos(candidate.yaw)),
+                               static_cast<float>(kernels::sin(candidate.yaw)),
+                               candidate.length / 2 + config_.suppress_margin_m,
+                               candidate.width / 2 + config_.suppress_margin_m};
+    }
+    objects_[kept++] = candidate;
+  }
+  return kept;
+}
+
 void LidarClassical::write(StageJob& job) {
   std::size_t count = 0;
   for (std::size_t c = 0; c < clusters_.clusters().size(); ++c) {
     if (found_[c].points > 0) objects_[count++] = found_[c];
   }
+  count = suppress_inside(count);
   const sensors::PointCloud* cloud = cloud_of(job.inputs[inputs_.sample]);
   const bool clamped = cloud != nullptr && cloud->count > count_;
   job.repaired = invalid_ > 0 || clamped;
@@ -347,10 +393,12 @@ LidarConfig read_lidar_config(const YamlNode& params) {
   read_parameter(params, "ground_cell_m", c.ground.cell_m, 0.5, 10);
   read_parameter(params, "ground_rise_max_m", c.ground.rise_max_m, 0, 2);
   read_parameter(params, "ground_drop_max_m", c.ground.drop_max_m, 0, 2);
+  read_parameter(params, "ground_slope_max", c.ground.slope_max, 0, 1);
+  read_parameter(params, "ground_plane_range_m", c.ground.plane_range_m, 5, 200);
+  read_parameter(params, "ground_plane_gate_m", c.ground.plane_gate_m, 0.01, 2);
   read_parameter(params, "obstacle_low_m", c.obstacle_low_m, 0, 2);
   read_parameter(params, "obstacle_high_m", c.obstacle_high_m, 0.5, 10);
-  read_parameter(params, "tall_m", c.tall_m, 0.5, 20);
-  read_parameter(params, "tall_max_m", c.tall_max_m, 0.5, 50);
+  read_parameter(params, "raised_max_m", c.raised_max_m, 0.5, 50);
   read_parameter(params, "cluster_cell_m", c.cluster.cell_m, 0.1, 2);
   read_parameter(params, "cluster_gap_m", c.cluster.gap_m, 0.1, 5);
   read_parameter(params, "cluster_gap_per_m", c.cluster.gap_per_m, 0, 0.2);
@@ -370,8 +418,11 @@ LidarConfig read_lidar_config(const YamlNode& params) {
   read_parameter(params, "pedestrian_extent_max_m", c.pedestrian_extent_max_m, 0.2, 3);
   read_parameter(params, "pedestrian_top_min_m", c.pedestrian_top_min_m, 0.2, 3);
   read_parameter(params, "pedestrian_top_max_m", c.pedestrian_top_max_m, 0.2, 3);
-  read_parameter(params, "structure_tall_share", c.structure_tall_share, 0, 1);
+  read_parameter(params, "raised_share", c.raised_share, 0, 1);
+  read_parameter(params, "raised_length_min_m", c.raised_length_min_m, 0, 30);
+  read_parameter(params, "raised_width_min_m", c.raised_width_min_m, 0, 30);
   read_parameter(params, "score_points", c.score_points, 0, 1000);
+  read_parameter(params, "suppress_margin_m", c.suppress_margin_m, 0, 5);
   return c;
 }
 

@@ -27,8 +27,7 @@ struct LidarConfig {
   GroundConfig ground;
   float obstacle_low_m = 0.25F;  // above the noise of the ground and most kerbs
   float obstacle_high_m = 2.4F;  // clustering band: above it lie tree crowns and signs that would connect cars
-  float tall_m = 4.0F;           // higher than a truck: a wall or a tree
-  float tall_max_m = 12.0F;
+  float raised_max_m = 12.0F;    // points between both say that a cluster goes on above the band
   // Clustering.
   ClusterConfig cluster;
   // Box fit.
@@ -46,8 +45,11 @@ struct LidarConfig {
   float pedestrian_extent_max_m = 1.0F;
   float pedestrian_top_min_m = 1.0F;
   float pedestrian_top_max_m = 2.2F;
-  float structure_tall_share = 0.25F;  // of the cells: above it a cluster is a wall or a tree
-  float score_points = 8;              // points at which the score of a well-shaped cluster reaches one half
+  float raised_share = 0.3F;         // of the cells: above it a cluster is a wall, a tree, or a truck that shows
+  float raised_length_min_m = 3.8F;  // at least this length
+  float raised_width_min_m = 1.4F;   // and width
+  float suppress_margin_m = 0.4F;    // around a vehicle: smaller clusters inside are slivers of it
+  float score_points = 8;            // points at which the score of a well-shaped cluster reaches one half
 };
 
 LidarConfig read_lidar_config(const YamlNode& params);

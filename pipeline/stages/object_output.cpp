@@ -16,16 +16,6 @@ const T* payload_of(const StageInput& input, std::uint32_t schema, std::uint64_t
   return reinterpret_cast<const T*>(input.chunk.payload);
 }
 
-const char* kind_name(sensors::SensorKind kind) {
-  switch (kind) {
-    case sensors::SensorKind::kCamera: return "camera";
-    case sensors::SensorKind::kLidar: return "LiDAR";
-    case sensors::SensorKind::kRadar: return "radar";
-    case sensors::SensorKind::kEgo: return "ego sensor";
-  }
-  return "sensor";
-}
-
 std::uint32_t bytes_per_pixel(sensors::PixelFormat format) {
   const bool colour = format == sensors::PixelFormat::kRgb8 || format == sensors::PixelFormat::kBgr8;
   return colour ? 3 : 1;
@@ -42,19 +32,19 @@ Result<DetectionInputs> find_inputs(const StageSpec& spec, sensors::SensorKind k
     const bool from_kind = input.sensor != nullptr && input.sensor->kind == kind;
     if (!from_kind && !from_ego) {
       return fail(Code::kConfiguration, "stage '" + spec.name + "' (" + spec.type + "): input '" + input.name +
-                                            "' must come from a " + kind_name(kind) + " or an ego sensor of the rig");
+                                            "' must come from a " + sensors::name_of(kind) + " or an ego sensor of the rig");
     }
     std::optional<std::size_t>& place = from_ego ? inputs.ego : sample;
     if (place) {
       return fail(Code::kConfiguration, "stage '" + spec.name + "' (" + spec.type + "): input '" + input.name +
-                                            "' is a second one of its kind; one " + kind_name(kind) +
+                                            "' is a second one of its kind; one " + sensors::name_of(kind) +
                                             " and at most one ego sensor are allowed");
     }
     place = i;
   }
   if (!sample) {
     return fail(Code::kConfiguration, "stage '" + spec.name + "' (" + spec.type + ") has no input from a " +
-                                          kind_name(kind) + "; connect one");
+                                          sensors::name_of(kind) + "; connect one");
   }
   inputs.sample = *sample;
   return inputs;
