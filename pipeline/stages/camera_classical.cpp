@@ -68,7 +68,8 @@ class CameraClassical final : public Stage {
   void judge_and_write(StageJob& job);
   [[nodiscard]] bool judge(const Foot& foot, Object& object) const;
   [[nodiscard]] bool is_road(std::size_t pixel) const;
-  [[nodiscard]] float side_edge(std::uint32_t column, std::uint32_t top, std::uint32_t bottom) const;
+  [[nodiscard]] float side_edge(std::uint32_t column, std::uint32_t reach, std::uint32_t top,
+                                std::uint32_t bottom) const;
   [[nodiscard]] float asymmetry(const Foot& foot, std::uint32_t top, std::uint32_t bottom) const;
   [[nodiscard]] std::size_t at(std::uint32_t column, std::uint32_t row) const {
     return std::size_t{row} * width_ + column;
@@ -237,23 +238,30 @@ bool CameraClassical::is_road(std::size_t pixel) const {
          std::abs(blue_[pixel] - road_.blue) <= chroma;
 }
 
-// Upward in each column: the first run of other colours that is higher than any marking stands on the road.
+// Upward in each column: the first run of other colours that is higher than any marking stands on the road. A bumper
+// as grey as the road may interrupt it.
 void CameraClassical::find_feet(int part, int parts) {
   const Share columns = share_of(width_, part, parts);
   for (std::uint32_t u = columns.begin; u < columns.end; ++u) {
     foot_row_[u] = kNoFoot;
     if (!road_.valid || lowest_row_[u] == 0) continue;
-    std::uint32_t run = 0;
+    std::uint32_t foot = 0;   // where the run began
+    std::uint32_t other = 0;  // pixels of other colours in it
+    std::uint32_t gap = 0;    // road pixels since the last one
     for (std::uint32_t v = lowest_row_[u]; v > 0; --v) {
       if (is_road(at(u, v))) {
-        if (v < horizon_row_[u]) break;
-        run = 0;
+        ++gap;
+        if (other > 0 && static_cast<float>(gap) > std::max(1.0F, config_.run_gap_m * row_scale_[foot])) other = 0;
+        if (other == 0 && v < horizon_row_[u]) break;
         continue;
       }
-      const std::uint32_t foot = v + run;  // where the run began
-      if (run == 0 && v < horizon_row_[u]) break;
-      ++run;
-      if (static_cast<float>(run) >= std::max(2.0F, config_.obstacle_height_m * row_scale_[foot])) {
+      if (other == 0) {
+        if (v < horizon_row_[u]) break;
+        foot = v;
+      }
+      ++other;
+      gap = 0;
+      if (static_cast<float>(foot - v + 1) >= std::max(2.0F, config_.obstacle_height_m * row_scale_[foot])) {
         // A run that begins in the first row has no road below it: the column never saw the road.
         foot_row_[u] = foot == lowest_row_[u] ? kNoFoot : foot;
         break;
@@ -262,37 +270,43 @@ void CameraClassical::find_feet(int part, int parts) {
   }
 }
 
+// Runs of columns whose feet lie on one row within the slack. A few columns that see something else (a plate, a lamp)
+// do not end a run that goes on behind them.
 void CameraClassical::group_columns() {
   foot_count_ = 0;
   const float camera_height = view_.origin().z;
-  bool open = false;
-  float sum = 0;
-  for (std::uint32_t u = 0; u < width_; ++u) {
+  std::uint32_t u = 0;
+  while (u < width_) {
     if (foot_row_[u] == kNoFoot) {
-      open = false;
+      ++u;
       continue;
     }
-    const auto row = static_cast<float>(foot_row_[u]);
-    if (open) {
-      Foot& foot = feet_[foot_count_ - 1];
-      const float slack = std::max(1.5F, config_.foot_slope * camera_height * row_scale_[foot_row_[u]]);
-      if (std::fabs(row - foot.row) <= slack) {
-        foot.last = u;
-        sum += row;
-        foot.row = sum / static_cast<float>(foot.last - foot.first + 1);
-        continue;
-      }
+    Foot foot{u, u, static_cast<float>(foot_row_[u])};
+    const float scale = row_scale_[foot_row_[u]];
+    const float slack = std::max(1.5F, config_.foot_slope * camera_height * scale);
+    const auto reach = static_cast<std::uint32_t>(std::max(2.0F, config_.column_gap_m * scale));
+    float sum = foot.row;
+    std::uint32_t count = 1;
+    for (std::uint32_t next = u + 1; next < width_ && next - foot.last <= reach; ++next) {
+      if (foot_row_[next] == kNoFoot) continue;
+      const auto row = static_cast<float>(foot_row_[next]);
+      if (std::fabs(row - foot.row) > slack) continue;
+      foot.last = next;
+      sum += row;
+      ++count;
+      foot.row = sum / static_cast<float>(count);
     }
-    feet_[foot_count_++] = {u, u, row};
-    sum = row;
-    open = true;
+    feet_[foot_count_++] = foot;
+    u = foot.last + 1;
   }
 }
 
-// Mean luminance step across a column, strongest within two columns of it.
-float CameraClassical::side_edge(std::uint32_t column, std::uint32_t top, std::uint32_t bottom) const {
+// Largest mean luminance step across a column within `reach` columns of `column`.
+float CameraClassical::side_edge(std::uint32_t column, std::uint32_t reach, std::uint32_t top,
+                                 std::uint32_t bottom) const {
   float best = 0;
-  for (std::uint32_t u = column < 4 ? 2 : column - 2; u <= column + 2 && u + 2 < width_; ++u) {
+  const std::uint32_t first = column > reach ? column - reach : 1;
+  for (std::uint32_t u = std::max(first, 1U); u <= column + reach && u + 1 < width_; ++u) {
     int sum = 0;
     for (std::uint32_t v = top; v < bottom; ++v) sum += std::abs(luma_[at(u + 1, v)] - luma_[at(u - 1, v)]);
     best = std::max(best, static_cast<float>(sum) / static_cast<float>(bottom - top));
@@ -329,7 +343,8 @@ bool CameraClassical::judge(const Foot& foot, Object& o) const {
   const std::uint32_t top = bottom > rows ? bottom - rows : 0;
   const std::uint32_t belt = bottom - std::min(bottom, (2 * rows) / 3);  // below the windows: the body itself
   if (bottom < belt + 3) return false;
-  const float edge = std::min(side_edge(foot.first, belt, bottom), side_edge(foot.last, belt, bottom));
+  const auto reach = static_cast<std::uint32_t>(std::max(2.0F, config_.edge_reach_m * pixels_per_m));
+  const float edge = (side_edge(foot.first, reach, belt, bottom) + side_edge(foot.last, reach, belt, bottom)) / 2;
   const float mirror = asymmetry(foot, belt, bottom);
 
   std::uint32_t dark = 0;  // of the lowest fifth of the height: shadow, tyres
@@ -429,6 +444,9 @@ CameraConfig read_camera_config(const YamlNode& params) {
   read_parameter(params, "road_luma_floor", c.road_luma_floor, 1, 100);
   read_parameter(params, "road_chroma", c.road_chroma, 1, 100);
   read_parameter(params, "obstacle_height_m", c.obstacle_height_m, 0.1, 2);
+  read_parameter(params, "run_gap_m", c.run_gap_m, 0, 1);
+  read_parameter(params, "column_gap_m", c.column_gap_m, 0, 2);
+  read_parameter(params, "edge_reach_m", c.edge_reach_m, 0, 2);
   read_parameter(params, "foot_slope", c.foot_slope, 0, 1);
   read_parameter(params, "width_min_m", c.width_min_m, 0.3, 5);
   read_parameter(params, "width_max_m", c.width_max_m, 0.5, 8);

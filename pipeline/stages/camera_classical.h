@@ -33,6 +33,8 @@ struct CameraConfig {
   float road_chroma = 12;      // largest difference of (R - G) / 2 and (B - G) / 2
   // Columns.
   float obstacle_height_m = 0.45F;  // a run of other colours this high stands on the road: higher than any marking
+  float run_gap_m = 0.12F;          // road-coloured rows that do not end such a run: a grey bumper
+  float column_gap_m = 0.25F;       // columns between two parts of one foot: a wheel arch, a plate
   float foot_slope = 0.06F;         // foot of a vehicle: rows within this share of the height of the camera
   // Vehicles.
   float width_min_m = 1.3F;
@@ -41,10 +43,11 @@ struct CameraConfig {
   float vehicle_height_m = 1.5F;
   float vehicle_length_m = 4.4F;
   float vehicle_width_m = 1.85F;
-  float edge_min = 10;      // mean horizontal step at the sides, grey levels of 255
-  float symmetry_max = 30;  // mean difference of mirrored pixels, grey levels of 255
-  float score_min = 0.35F;  // detections below are left out
-  float sigma_px = 1.0F;    // error of the foot in working pixels of "full"
+  float edge_reach_m = 0.15F;  // where the sides are looked for, around the ends of the foot
+  float edge_min = 10;         // mean horizontal step at the sides, grey levels of 255
+  float symmetry_max = 30;     // mean difference of mirrored pixels, grey levels of 255
+  float score_min = 0.35F;     // detections below are left out
+  float sigma_px = 1.0F;       // error of the foot in working pixels of "full"
 };
 
 CameraConfig read_camera_config(const YamlNode& params);
