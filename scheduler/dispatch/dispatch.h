@@ -25,8 +25,9 @@ struct Job {
   TableTime slot_end;       // rounded down
 };
 
-// Barrier of one gang. With one core every call returns at once. Spins: the gang starts together and the work between
-// two barriers is balanced; it gives up at nothing but completion in this version (isolation comes with policies).
+// Barrier of one gang. With one core every call returns at once. Spins, because the gang starts together and the work
+// between two barriers is balanced; after some microseconds it yields between looks, so that parts which share a CPU
+// still meet. It gives up at nothing but completion in this version (isolation comes with policies).
 class Gang {
  public:
   explicit Gang(int parts) : parts_(parts) {}

@@ -30,6 +30,7 @@ class StageRun {
   [[nodiscard]] const std::vector<std::uint32_t>& cores() const { return cores_; }
   [[nodiscard]] std::uint32_t lead() const { return cores_.front(); }
   [[nodiscard]] std::uint32_t publisher() const { return cores_.back(); }
+  static_assert(kMaxGang == 2, "a part is the lead's or the other one's");
   [[nodiscard]] int part_of(std::uint32_t core) const { return core == lead() ? 0 : 1; }
   [[nodiscard]] Duration budget() const { return limits_.budget; }
 
