@@ -2,7 +2,6 @@
 
 #include <yaml-cpp/yaml.h>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -66,6 +65,34 @@ std::string number_text(double value) {
   return out.str();
 }
 
+// Walks a whole document once. yaml-cpp keeps both of two equal keys silently; a strict reader must not. It also
+// accepts aliases that contain themselves, or that double in size at every level: a walk of those would not end.
+struct Examination {
+  static constexpr int kMaxDepth = 64;
+  static constexpr std::size_t kMaxNodes = 100'000;
+
+  YamlDocument::Impl& document;
+  std::size_t nodes;
+
+  bool examine(const YAML::Node& node, int depth) {
+    if (depth > kMaxDepth || ++nodes > kMaxNodes) return false;
+    if (node.IsMap()) {
+      std::set<std::string> seen;
+      for (const auto& pair : node) {
+        if (pair.first.IsScalar() && !seen.insert(pair.first.Scalar()).second) {
+          document.add(pair.first.Mark(), "key '" + pair.first.Scalar() + "' appears twice");
+        }
+        if (!examine(pair.second, depth + 1)) return false;
+      }
+    } else if (node.IsSequence()) {
+      for (const auto& item : node) {
+        if (!examine(item, depth + 1)) return false;
+      }
+    }
+    return true;
+  }
+};
+
 }  // namespace
 
 Result<YamlDocument> YamlDocument::load(const std::string& path) {
@@ -86,21 +113,12 @@ Result<YamlDocument> YamlDocument::parse(const std::string& text, const std::str
   if (!impl->root.IsMap()) {
     return fail(Code::kConfiguration, name + ":1:1: expected a mapping of keys, found " + quoted(impl->root));
   }
-  // yaml-cpp keeps the last of two equal keys silently; a strict reader must not.
-  std::function<void(const YAML::Node&)> check = [&](const YAML::Node& node) {
-    if (node.IsMap()) {
-      std::set<std::string> seen;
-      for (const auto& pair : node) {
-        if (pair.first.IsScalar() && !seen.insert(pair.first.Scalar()).second) {
-          impl->add(pair.first.Mark(), "key '" + pair.first.Scalar() + "' appears twice");
-        }
-        check(pair.second);
-      }
-    } else if (node.IsSequence()) {
-      for (const auto& item : node) check(item);
-    }
-  };
-  check(impl->root);
+  Examination examination{*impl, 0};
+  if (!examination.examine(impl->root, 0)) {
+    return fail(Code::kConfiguration, name + ":1:1: nested deeper than " + std::to_string(Examination::kMaxDepth) +
+                                          " levels or larger than " + std::to_string(Examination::kMaxNodes) +
+                                          " values; does an alias refer to itself?");
+  }
   return YamlDocument(std::move(impl));
 }
 
