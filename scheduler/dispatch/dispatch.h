@@ -46,7 +46,8 @@ class StageHost {
   virtual ~StageHost() = default;
   // Dispatcher thread, at the nominal start: select every input, loan the output. Fills record.inputs, input_count,
   // flags (missing, repeat, held, fill) and reason. False: do not run (missing required input, no credit).
-  // `patience`: how long to wait for a sample that is not physically there (zero in lockstep: then wait without limit).
+  // `patience`: how long to wait, for all inputs together, for samples that are not physically there: what is left of w
+  // (zero in lockstep: then wait without limit).
   virtual bool latch(const Job& job, Duration patience, JobRecord& record) = 0;
   // Worker threads, all parts of the gang. Sees pointers only.
   virtual void run(const Job& job, int part, Gang& gang) = 0;

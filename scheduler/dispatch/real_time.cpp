@@ -105,7 +105,10 @@ void CoreDispatcher::lead(StageRun& stage, const Job& job) {
   if (stage.publisher() != core_ && stage.running() != 0 && stage.complete()) {
     stage.await_free(clock_.host(job.nominal_start + window));
   }
-  const JobRecord* final_record = stage.start(job, plan_.publish_at(job), clock_.to_host(window));
+  // What is left of the window; never zero, which would mean without limit.
+  const HostTime latest = clock_.host(job.nominal_start + window);
+  const Duration patience = std::max(latest - host_now(), nanoseconds(1));
+  const JobRecord* final_record = stage.start(job, plan_.publish_at(job), patience);
   stage.decide(job);
   if (final_record != nullptr) {
     plan_.sink(core_, *final_record);

@@ -74,8 +74,10 @@ class FakeHost : public StageHost {
  public:
   explicit FakeHost(std::vector<const Output*> sources = {}) : sources_(std::move(sources)) {}
 
-  bool latch(const Job& job, Duration, JobRecord& record) override {
+  bool latch(const Job& job, Duration patience, JobRecord& record) override {
     ++latches;
+    shortest_patience = std::min(shortest_patience, patience);
+    longest_patience = std::max(longest_patience, patience);
     if (refuse && refuse(job)) {
       record.flags |= kFlagMissingInput;
       record.reason = Reason::kNoSample;
@@ -120,6 +122,8 @@ class FakeHost : public StageHost {
   Output output;
   std::function<bool(const Job&)> refuse;
   std::function<void(const Job&, int part)> work;
+  Duration shortest_patience = seconds(1);
+  Duration longest_patience;
   std::atomic<int> latches{0}, runs{0}, publications{0}, discards{0}, finishes{0};
 
  private:

@@ -66,6 +66,7 @@ TEST(Lockstep, EveryJobOnceWithVirtualTimes) {
     EXPECT_GE(record.publication, last_publication);  // delivered in virtual-time order
     last_publication = record.publication;
   }
+  EXPECT_EQ(world.camera_host.longest_patience, Duration{});  // without limit
   EXPECT_EQ(world.fusion_host.finishes, 5);
   EXPECT_EQ(world.fusion_host.discards, 0);
 }

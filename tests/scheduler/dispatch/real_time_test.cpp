@@ -69,6 +69,9 @@ TEST(RealTime, EveryJobOnceAndConsistent) {
   }
   EXPECT_EQ(world.camera_host.latches, world.camera_host.finishes);
   EXPECT_GT(world.fusion_host.publications, 0);
+  // The wait for a sample ends with w, and is never zero, which would mean without limit.
+  EXPECT_GT(world.camera_host.shortest_patience.ns, 0);
+  EXPECT_LE(world.camera_host.longest_patience, milliseconds(1));
 }
 
 TEST(RealTime, AConsumerSeesWhatWasPublishedBeforeItsStart) {
