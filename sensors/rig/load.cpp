@@ -98,7 +98,12 @@ void read_timing(const YamlNode& node, RigSensor& sensor) {
 RigSensor read_sensor(const YamlNode& node) {
   RigSensor sensor;
   sensor.name = node.at("name").text();
-  const std::string kind = node.at("kind").one_of({"camera", "lidar", "radar", "ego"});
+  const YamlNode kind_node = node.at("kind");
+  const std::string kind = kind_node.one_of({"camera", "lidar", "radar", "ego"});
+  if (kind != kind_node.text()) {
+    (void)node.entries();  // what the other keys should be is unknown: one message is enough
+    return sensor;
+  }
   sensor.kind = kind == "lidar"   ? SensorKind::kLidar
                 : kind == "radar" ? SensorKind::kRadar
                 : kind == "ego"   ? SensorKind::kEgo

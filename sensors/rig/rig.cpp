@@ -1,5 +1,6 @@
 #include "sensors/rig/rig.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace takt::sensors {
@@ -59,6 +60,22 @@ Transform Transform::from_quaternion(const std::array<double, 4>& wxyz, const st
                   2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
   out.translation = translation;
   return out;
+}
+
+std::array<double, 4> Transform::quaternion() const {
+  // Shepperd 1978: dividing by the largest of the four parts keeps the others well conditioned.
+  const std::array<double, 9>& r = rotation;
+  const double trace = r[0] + r[4] + r[8];
+  const double squares[4] = {1 + trace, 1 + 2 * r[0] - trace, 1 + 2 * r[4] - trace, 1 + 2 * r[8] - trace};
+  const auto largest = std::max_element(squares, squares + 4) - squares;
+  const double part = 0.5 * std::sqrt(squares[largest]);
+  const double f = 0.25 / part;
+  switch (largest) {
+    case 0: return {part, (r[7] - r[5]) * f, (r[2] - r[6]) * f, (r[3] - r[1]) * f};
+    case 1: return {(r[7] - r[5]) * f, part, (r[1] + r[3]) * f, (r[2] + r[6]) * f};
+    case 2: return {(r[2] - r[6]) * f, (r[1] + r[3]) * f, part, (r[5] + r[7]) * f};
+    default: return {(r[3] - r[1]) * f, (r[2] + r[6]) * f, (r[5] + r[7]) * f, part};
+  }
 }
 
 Duration RigSensor::captured() const {

@@ -28,6 +28,7 @@ struct Transform {
   [[nodiscard]] Transform operator*(const Transform& other) const;
   // Quaternion w x y z, normalised here.
   static Transform from_quaternion(const std::array<double, 4>& wxyz, const std::array<double, 3>& translation);
+  [[nodiscard]] std::array<double, 4> quaternion() const;  // w x y z, norm 1, the largest part positive
 };
 
 // Pinhole with the five coefficients of OpenCV's plumb_bob model (k1 k2 p1 p2 k3).

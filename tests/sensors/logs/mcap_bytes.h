@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -42,6 +43,7 @@ inline std::string footer() {
 
 inline std::string temporary(const std::string& name) { return ::testing::TempDir() + name; }
 inline void write_bytes(const std::string& path, const std::string& bytes) {
+  std::filesystem::remove(path);  // truncating a file makes some file systems wait for the disk
   std::ofstream(path, std::ios::binary) << bytes;
 }
 inline std::string read_bytes(const std::string& path) {
