@@ -18,8 +18,8 @@ std::string aligned(const std::string& text, std::size_t width) {
   return text.size() >= width ? text : std::string(width - text.size(), ' ') + text;
 }
 
-// Columns of equal width, the first ones left, those from `numbers` on right aligned.
-std::string columns(const std::vector<std::vector<std::string>>& rows, std::size_t numbers) {
+// Columns of equal width; those in [from, to) hold figures and are right aligned.
+std::string columns(const std::vector<std::vector<std::string>>& rows, std::size_t from, std::size_t to) {
   std::vector<std::size_t> widths;
   for (const std::vector<std::string>& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);
@@ -29,7 +29,7 @@ std::string columns(const std::vector<std::vector<std::string>>& rows, std::size
   for (const std::vector<std::string>& row : rows) {
     std::string line = " ";
     for (std::size_t i = 0; i < row.size(); ++i) {
-      line += " " + (i < numbers ? padded(row[i], widths[i]) : aligned(row[i], widths[i]));
+      line += " " + (i < from || i >= to ? padded(row[i], widths[i]) : aligned(row[i], widths[i]));
       if (i + 1 < row.size()) line += " ";
     }
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
@@ -145,7 +145,7 @@ std::string bounds_text(const Problem& problem, const Schedule& schedule) {
       if (chain.limits[q]) {
         row.push_back(ms_text(*chain.limits[q]));
         row.push_back(ms_text(*chain.limits[q] - bound.bounds[q]));
-        if (bound.bounds[q] > *chain.limits[q]) row.back() += "  EXCEEDED";
+        if (bound.bounds[q] > *chain.limits[q]) row.push_back("EXCEEDED");
       } else {
         row.insert(row.end(), {"-", "-"});
       }
@@ -153,7 +153,7 @@ std::string bounds_text(const Problem& problem, const Schedule& schedule) {
     }
     terms += "  " + chain.name + ": " + bound.terms + "\n";
   }
-  return "\nBounds\n" + columns(rows, 2) + "\nHow the worst latency adds up\n" + terms;
+  return "\nBounds\n" + columns(rows, 2, 5) + "\nHow the worst latency adds up\n" + terms;
 }
 
 std::string table_text(const Problem& problem, const Schedule& schedule) {
@@ -179,7 +179,7 @@ std::string table_text(const Problem& problem, const Schedule& schedule) {
                     ms_text({schedule.clock.end_at(0, slot.end).ns}), inputs});
   }
   return "\nTable (start and end in the hyperperiod; an input #j(-1) is a job of the hyperperiod before)\n" +
-         columns(rows, 3);
+         columns(rows, 3, 5);
 }
 
 std::string stages_text(const Problem& problem, const Schedule& schedule) {
@@ -192,7 +192,7 @@ std::string stages_text(const Problem& problem, const Schedule& schedule) {
                     hz_text(problem, choice.rate), std::to_string(choice.budget.cores), ms_text(choice.budget.time),
                     factor, provenance_text(choice.budget)});
   }
-  return "\nStages (largest factor: how much this budget alone may grow with the table kept)\n" + columns(rows, 2);
+  return "\nStages (largest factor: how much this budget alone may grow with the table kept)\n" + columns(rows, 2, 6);
 }
 
 std::string loads_text(const Problem& problem, const Schedule& schedule) {
@@ -206,7 +206,7 @@ std::string loads_text(const Problem& problem, const Schedule& schedule) {
   char scale[96];
   std::snprintf(scale, sizeof scale, "  all budgets may grow by a factor of %.3f with this table kept\n",
                 budget_scale(problem, schedule));
-  return "\nUtilisation\n" + columns(rows, 1) + scale;
+  return "\nUtilisation\n" + columns(rows, 1, 6) + scale;
 }
 
 }  // namespace

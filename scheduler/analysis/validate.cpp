@@ -64,8 +64,9 @@ class Validator {
       }
       if (choice.variant >= stage.variants.size()) return refuse("stage '" + stage.name + "' uses an unknown variant");
       const Variant& variant = stage.variants[choice.variant];
+      // More time than declared does no harm: a table made for two cores may be run on one where its slots suffice.
       const bool declared = std::any_of(variant.budgets.begin(), variant.budgets.end(), [&](const Budget& budget) {
-        return budget.cores == choice.budget.cores && budget.time == choice.budget.time;
+        return budget.cores == choice.budget.cores && budget.time <= choice.budget.time;
       });
       if (!declared) {
         return refuse("stage '" + stage.name + "' uses a budget of " + ms_text(choice.budget.time) + " on " +

@@ -199,8 +199,8 @@ std::optional<SamplePattern> sample_pattern(const Sensor& sensor, Duration hyper
   for (std::int64_t m = 1; m <= 1000; ++m) {
     const std::int64_t span = m * hyperperiod.ns;
     const std::int64_t n = (span + period / 2) / period;
-    // A period that was rounded to whole nanoseconds is off by at most half a nanosecond per sample.
-    if (n > 0 && 2 * std::abs(n * period - span) <= n) return SamplePattern{n, m};
+    // A period that was rounded to whole nanoseconds, either way, is off by less than one nanosecond per sample.
+    if (n > 0 && std::abs(n * period - span) < n) return SamplePattern{n, m};
   }
   return std::nullopt;
 }

@@ -61,9 +61,12 @@ std::vector<std::size_t> Search::order(Rule rule) {
       case Rule::kDeadline: key[stage] = slack_[stage] + budget - tail_[stage]; break;
       case Rule::kRate: key[stage] = -static_cast<double>(choice.rate); break;
       case Rule::kFileOrder: break;
+      case Rule::kPacking: key[stage] = -budget; break;
       case Rule::kRandom: key[stage] = static_cast<double>(below(1'000'000)); break;
     }
   }
+  // Producers first, except where the only question is what fits: long slots then come before short ones.
+  const bool any_order = rule == Rule::kPacking || (rule == Rule::kRandom && below(2) == 0);
   std::vector<std::size_t> out;
   std::vector<bool> done(stages, false);
   while (out.size() < stages) {
@@ -71,8 +74,9 @@ std::vector<std::size_t> Search::order(Rule rule) {
     for (std::size_t stage = 0; stage < stages; ++stage) {
       if (done[stage]) continue;
       bool ready = true;
-      for (std::size_t other = 0; other < stage; ++other)
+      for (std::size_t other = 0; other < stage && !any_order; ++other) {
         ready &= done[other] || !comes_before(*problem_, other, stage);
+      }
       if (ready && (!best || key[stage] < key[*best])) best = stage;
     }
     done[*best] = true;
@@ -161,8 +165,8 @@ bool Search::insert(Table& table, std::size_t stage, std::size_t pick) {
 }
 
 SearchResult Search::construct(std::uint64_t nodes) {
-  constexpr std::array kRules = {Rule::kCriticalPath, Rule::kChainSlack, Rule::kLoad,
-                                 Rule::kDeadline,     Rule::kRate,       Rule::kFileOrder};
+  constexpr std::array kRules = {Rule::kCriticalPath, Rule::kChainSlack, Rule::kLoad,     Rule::kDeadline,
+                                 Rule::kRate,         Rule::kPacking,    Rule::kFileOrder};
   const std::uint64_t end = nodes_ + nodes;
   SearchResult result;
   for (std::size_t round = 0; nodes_ < end; ++round) {

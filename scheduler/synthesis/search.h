@@ -26,7 +26,7 @@ class Search {
   [[nodiscard]] std::uint64_t nodes_used() const { return nodes_; }
 
  private:
-  enum class Rule { kCriticalPath, kChainSlack, kLoad, kDeadline, kRate, kFileOrder, kRandom };
+  enum class Rule { kCriticalPath, kChainSlack, kLoad, kDeadline, kRate, kFileOrder, kPacking, kRandom };
   [[nodiscard]] std::vector<std::size_t> order(Rule rule);
   // Puts one stage where the chains through it fare best. `pick` > 0: the pick-th best instead (diversity).
   bool insert(Table& table, std::size_t stage, std::size_t pick);

@@ -266,8 +266,11 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
   }
   if (all_refuted && all_listed) {
     answer.verdict = Verdict::kInfeasible;
-    answer.reason = first_refusal + " (the other " + std::to_string(refuted - 1) +
-                    " combinations of variant, rate and cores fall to the same rules)";
+    answer.reason = first_refusal;
+    if (refuted > 1) {
+      answer.reason += " (the other " + std::to_string(refuted - 1) +
+                       " combinations of variant, rate and cores fall to the same rules)";
+    }
     return answer;
   }
   answer.verdict = Verdict::kUndecided;
@@ -284,6 +287,33 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
         "or search longer";
   }
   return answer;
+}
+
+double resynthesised_scale(const Problem& problem, const Schedule& schedule, const SynthesisOptions& options) {
+  const auto found = [&](std::int64_t hundredths) {
+    Problem scaled = problem;
+    for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
+      const Choice& choice = schedule.choices[stage];
+      Budget budget = choice.budget;
+      budget.time.ns = (budget.time.ns * hundredths + 99) / 100;
+      scaled.stages[stage].rates = {choice.rate};
+      scaled.stages[stage].variants = {{problem.stages[stage].variants[choice.variant].name, {budget}}};
+    }
+    return synthesize(scaled, options).verdict == Verdict::kFeasible;
+  };
+  constexpr std::int64_t kMost = 1600;
+  if (!found(100)) return 0;
+  std::int64_t holds = 100;
+  std::int64_t fails = 200;
+  while (fails <= kMost && found(fails)) {
+    holds = fails;
+    fails *= 2;
+  }
+  while (fails - holds > 1) {
+    const std::int64_t middle = holds + (fails - holds) / 2;
+    (found(middle) ? holds : fails) = middle;
+  }
+  return static_cast<double>(std::min(holds, kMost)) / 100.0;
 }
 
 }  // namespace takt::sched

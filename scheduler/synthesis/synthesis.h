@@ -19,4 +19,8 @@ struct SynthesisOptions {
 // that check() refuses. Options are taken in the stage's order of preference; what had to be given up is in notes.
 Answer synthesize(const Problem& problem, const SynthesisOptions& options = {});
 
+// The largest factor on all budgets for which a new table with the same rates, variants and core counts is found: a
+// lower bound in steps of 1 %, at most 16. 0 when not even the budgets as they are give a table.
+double resynthesised_scale(const Problem& problem, const Schedule& schedule, const SynthesisOptions& options = {});
+
 }  // namespace takt::sched

@@ -46,6 +46,15 @@ Tick Table::occupied(std::size_t stage, Tick length, std::size_t core) const {
 }
 
 std::optional<Placement> Table::fit(std::size_t stage, const std::vector<std::uint32_t>& cores, Tick anchor) const {
+  for (std::int64_t quarters = 4; quarters >= 0; --quarters) {
+    std::optional<Placement> placement = fit_spaced(stage, cores, anchor, period(stage) * quarters / 4);
+    if (placement || choices_[stage].rate == 1) return placement;
+  }
+  return std::nullopt;
+}
+
+std::optional<Placement> Table::fit_spaced(std::size_t stage, const std::vector<std::uint32_t>& cores, Tick anchor,
+                                           Tick distance) const {
   Placement placement;
   placement.length = length(stage, cores);
   const std::int64_t rate = choices_[stage].rate;
@@ -59,7 +68,7 @@ std::optional<Placement> Table::fit(std::size_t stage, const std::vector<std::ui
   Tick earliest = anchor;
   placement.starts.reserve(static_cast<std::size_t>(rate));
   for (std::int64_t k = 0; k < rate; ++k) {
-    const Tick wanted = std::max(earliest, anchor + k * period(stage));
+    const Tick wanted = std::max(earliest, anchor + k * distance);
     Tick start = wanted;
     // All cores of a gang must be free at one common start.
     for (std::size_t agreed = 0, i = 0; agreed < cores.size(); i = (i + 1) % cores.size()) {

@@ -41,8 +41,8 @@ class Table {
   // it, so that the reserve is spread over the hyperperiod in proportion to the load.
   [[nodiscard]] Tick occupied(std::size_t stage, Tick length, std::size_t core) const;
 
-  // All jobs of `stage` at the earliest free positions not before anchor + k * period; nullopt when they do not fit.
-  // Does not change the table.
+  // All jobs of `stage` at the earliest free positions not before anchor + k * period, or, where a long slot of another
+  // stage is in the way, with a smaller distance; nullopt when they do not fit. Does not change the table.
   [[nodiscard]] std::optional<Placement> fit(std::size_t stage, const std::vector<std::uint32_t>& cores,
                                              Tick anchor) const;
   void place(std::size_t stage, Placement placement);
@@ -59,6 +59,8 @@ class Table {
   [[nodiscard]] bool idle_enough() const;
 
  private:
+  [[nodiscard]] std::optional<Placement> fit_spaced(std::size_t stage, const std::vector<std::uint32_t>& cores,
+                                                    Tick anchor, Tick distance) const;
   const Problem* problem_;
   Choices choices_;
   TickClock clock_;
