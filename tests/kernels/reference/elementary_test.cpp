@@ -1,0 +1,115 @@
+// Against the C library in extended precision.
+#include "kernels/reference/elementary.h"
+
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace takt::kernels {
+namespace {
+
+// A deterministic sweep that is neither regular nor random.
+template <class Check>
+void sweep(double low, double high, Check check) {
+  constexpr int kSteps = 200'000;
+  for (int i = 0; i <= kSteps; ++i) {
+    const double t = static_cast<double>(i) / kSteps;
+    check(low + (high - low) * (0.5 * t + 0.5 * t * t));
+  }
+}
+
+double error(double value, long double truth) { return static_cast<double>(std::fabs(value - truth)); }
+double relative(double value, long double truth) { return static_cast<double>(std::fabs((value - truth) / truth)); }
+
+TEST(Elementary, SineAndCosineWithinTheStatedBound) {
+  double worst = 0;
+  const auto check = [&worst](double x) {
+    worst = std::max({worst, error(sin(x), std::sin(static_cast<long double>(x))),
+                      error(cos(x), std::cos(static_cast<long double>(x)))});
+  };
+  sweep(-10, 10, check);
+  sweep(-1e5, 1e5, check);
+  // Near the multiples of pi/2, where reduction loses most.
+  for (int k = -60'000; k <= 60'000; k += 7) check(k * (kPi / 2));
+  EXPECT_LT(worst, 2e-15);
+}
+
+TEST(Elementary, ExpWithinTheStatedBound) {
+  double worst = 0;
+  const auto check = [&worst](double x) {
+    worst = std::max(worst, relative(exp(x), std::exp(static_cast<long double>(x))));
+  };
+  sweep(-1, 1, check);
+  sweep(-700, 700, check);
+  EXPECT_LT(worst, 2e-15);
+  EXPECT_EQ(exp(0), 1.0);
+  EXPECT_EQ(exp(-800), 0.0);
+  EXPECT_EQ(exp(800), std::numeric_limits<double>::infinity());
+}
+
+TEST(Elementary, LogWithinTheStatedBound) {
+  double worst = 0;
+  const auto check = [&worst](double x) {
+    if (x == 1.0) return;
+    worst = std::max(worst, relative(log(x), std::log(static_cast<long double>(x))));
+  };
+  sweep(1e-3, 3, check);
+  sweep(1, 1e9, check);
+  for (int e = -1000; e <= 1000; e += 13) check(std::ldexp(1.2345, e));
+  check(1 + 1e-12);
+  check(1 - 1e-12);
+  EXPECT_LT(worst, 2e-15);
+  EXPECT_EQ(log(1), 0.0);
+}
+
+TEST(Elementary, Atan2InAllDirections) {
+  double worst = 0;
+  sweep(-kPi, kPi, [&worst](double angle) {
+    for (const double radius : {1e-6, 1.0, 1e6}) {
+      const double y = radius * sin(angle);
+      const double x = radius * cos(angle);
+      worst = std::max(worst, error(atan2(y, x), std::atan2(static_cast<long double>(y), static_cast<long double>(x))));
+    }
+  });
+  EXPECT_LT(worst, 2e-15);
+  EXPECT_EQ(atan2(0, 1), 0.0);
+  EXPECT_EQ(atan2(0, 0), 0.0);
+  EXPECT_DOUBLE_EQ(atan2(1, 0), kPi / 2);
+  EXPECT_DOUBLE_EQ(atan2(-1, 0), -kPi / 2);
+  EXPECT_DOUBLE_EQ(atan2(0, -1), kPi);
+  EXPECT_DOUBLE_EQ(atan2(1, 1), kPi / 4);
+  EXPECT_DOUBLE_EQ(atan2(-1, -1), -3 * kPi / 4);
+}
+
+TEST(Elementary, WrapAngleIsHalfOpen) {
+  EXPECT_EQ(wrap_angle(0), 0.0);
+  EXPECT_DOUBLE_EQ(wrap_angle(kPi), kPi);
+  EXPECT_DOUBLE_EQ(wrap_angle(-kPi), kPi);
+  EXPECT_NEAR(wrap_angle(3 * kPi / 2), -kPi / 2, 1e-15);
+  EXPECT_NEAR(wrap_angle(-7), -7 + 2 * kPi, 1e-15);
+  sweep(-1000, 1000, [](double a) {
+    const double wrapped = wrap_angle(a);
+    EXPECT_GT(wrapped, -kPi);
+    EXPECT_LE(wrapped, kPi);
+    EXPECT_NEAR(std::remainder(wrapped - a, 2 * kPi), 0, 1e-12);
+  });
+}
+
+// The same bits everywhere: a change of any operation shows here.
+TEST(Elementary, BitsAreFixed) {
+  std::uint64_t mix = 0;
+  for (int i = 1; i <= 1000; ++i) {
+    const double x = i * 0.37;
+    for (const double value : {sin(x), cos(x), exp(x / 10), log(x), atan2(x - 100, 50 - x)}) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      mix = (mix ^ bits) * 0x9E3779B97F4A7C15ULL;
+      mix ^= mix >> 29;
+    }
+  }
+  EXPECT_EQ(mix, 5006495061073472438ULL);
+}
+
+}  // namespace
+}  // namespace takt::kernels
