@@ -7,37 +7,42 @@
 
 namespace takt::pipeline {
 
-// Shortest augmenting paths with row and column potentials (Kuhn 1955; Jonker and Volgenant 1987). Allocates at
-// construction only. Deterministic: of equally good choices the one with the lower row, then the lower column, is
-// looked at first; callers order rows by track id and columns by object index. One thread at a time.
+// Shortest augmenting paths with row and column potentials (Kuhn 1955; Jonker and Volgenant 1987) over the pairs that
+// are allowed, which are few where gates are. Allocates at construction only. Deterministic: rows enter in ascending
+// order, of equally near columns the lowest is taken first, and a column before none; callers order rows by track id
+// and columns by object index. One thread at a time.
 class Assignment {
  public:
   Assignment(std::size_t max_rows, std::size_t max_columns);
 
   static constexpr int kUnassigned = -1;
-  static constexpr double kForbidden = 1e12;  // a pair outside its gate
 
-  // Sets the size of the problem and forbids every pair.
+  // Starts a problem without any allowed pair.
   void reset(std::size_t rows, std::size_t columns);
-  void set_cost(std::size_t row, std::size_t column, double cost) { cost_[row * max_columns_ + column] = cost; }
+  // Allows a pair, once. Costs are finite; they may be negative.
+  void allow(std::size_t row, std::size_t column, double cost);
   // Minimises the sum of the costs of the assigned pairs plus `unassigned` for every row without a column. Returns the
   // column of each row, or kUnassigned; valid until the next call.
   std::span<const int> solve(double unassigned);
 
  private:
-  [[nodiscard]] double cost(std::size_t row, std::size_t column) const {
-    return column < columns_ ? cost_[row * max_columns_ + column] : unassigned_;
-  }
-  void augment(std::size_t row);
+  struct Pair {
+    std::size_t column;
+    double cost;
+  };
+  void augment(std::size_t row, double unassigned);
 
   std::size_t max_columns_;
   std::size_t rows_ = 0, columns_ = 0;
-  double unassigned_ = 0;
-  std::vector<double> cost_;
-  // Columns beyond the objects stand for "unassigned": one per row, so that every row finds one.
-  std::vector<double> row_potential_, column_potential_, distance_;
-  std::vector<int> row_of_column_, previous_column_, column_of_row_;
-  std::vector<char> visited_;
+  std::vector<Pair> pairs_;              // by row, max_columns_ places each
+  std::vector<std::size_t> pair_count_;  // by row
+  std::vector<double> row_potential_, column_potential_;
+  std::vector<int> row_of_column_, column_of_row_;
+  // Of one search, by column.
+  std::vector<double> distance_;
+  std::vector<int> previous_column_;  // on the path from the new row, -1: directly
+  std::vector<char> reached_, settled_;
+  std::vector<std::size_t> frontier_;  // every column reached
 };
 
 }  // namespace takt::pipeline

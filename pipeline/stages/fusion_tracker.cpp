@@ -370,11 +370,11 @@ FusionParameters read_fusion_parameters(const YamlNode& params) {
   SensorModel& lidar = t.sensors[static_cast<std::size_t>(Modality::kLidar)];
   SensorModel& radar = t.sensors[static_cast<std::size_t>(Modality::kRadar)];
   SensorModel& camera = t.sensors[static_cast<std::size_t>(Modality::kCamera)];
-  lidar = {.range_sigma_m = 0.4, .hit_log_odds = 1.0, .miss_log_odds = 0.6, .class_weight = 1};
+  lidar = {.range_sigma_m = 0.4, .hit_log_odds = 1.0, .miss_log_odds = 0.9, .class_weight = 1};
   radar = {.range_sigma_m = 1.0,
            .bearing_sigma_rad = 0.03,
            .rate_sigma_mps = 0.5,
-           .surface_offset_m = 1.0,
+           .surface_offset_m = 1.5,
            .hit_log_odds = 0.5,
            .miss_log_odds = 0.2,
            .class_weight = 0.2};

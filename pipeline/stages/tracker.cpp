@@ -195,7 +195,7 @@ void Tracker::associate(const DetectionList& list, const TrackTable& table, doub
       if (dx * dx + dy * dy > gate2) continue;
       const Gate gate = filter.gate(measurements_[o]);
       if (gate.distance2 > parameters_.gate_chi2) continue;
-      assignment_.set_cost(t, o, gate.distance2 + std::min(gate.log_determinant, kLargestLogDeterminant));
+      assignment_.allow(t, o, gate.distance2 + std::min(gate.log_determinant, kLargestLogDeterminant));
     }
   }
   // A pair in its gate never costs more than leaving the track without an object.
@@ -294,7 +294,8 @@ void Tracker::finish(std::int64_t now_ns, TrackTable& table) const {
       track.confirmed = true;
     }
     const std::int64_t coast = track.confirmed ? parameters_.coast_ns : parameters_.tentative_coast_ns;
-    if (track.log_odds < parameters_.delete_log_odds || now_ns - track.updated_ns > coast) track.alive = false;
+    const double least = track.confirmed ? parameters_.delete_log_odds : parameters_.birth_log_odds;
+    if (track.log_odds < least || now_ns - track.updated_ns > coast) track.alive = false;
   }
   end_duplicates(table);
 }

@@ -9,7 +9,8 @@
 //    sensor has hit before: a sensor that never saw a place says nothing about it.
 //  - An object without a track starts a tentative one, nearest first, unless it lies in the box of a known track. A
 //    camera starts tracks only while no ranging sensor (LiDAR, radar) has delivered for `late_limit` + `coast`.
-//  - Tentative becomes confirmed by hits and log odds; tracks end by log odds or without an update for `coast`.
+//  - Tentative becomes confirmed by hits and log odds. Tracks end without an update for `coast`, or by log odds: a
+//    confirmed one below delete_log_odds, a tentative one below what it had before its first hit.
 //  - Of two tracks of which one's centre lies in the other's box, moving alike, the less proven one ends.
 #pragma once
 
@@ -40,18 +41,18 @@ struct SensorModel {
 
 struct TrackerParameters {
   std::array<SensorModel, kModalities> sensors{};  // by Modality
-  double acceleration_density_m2ps3 = 3;           // q of the filter
+  double acceleration_density_m2ps3 = 2;           // q of the filter
   double initial_speed_sigma_mps = 6;
   double gate_chi2 = 12;       // on the squared Mahalanobis distance
-  double gate_distance_m = 6;  // and on the distance on the ground
+  double gate_distance_m = 4;  // and on the distance on the ground
   double birth_log_odds = -1;  // before the first hit
   double confirm_log_odds = 1;
   std::uint32_t confirm_hits = 2;
-  double delete_log_odds = -1.5;
+  double delete_log_odds = -0.5;
   std::int64_t coast_ns = 600'000'000;            // a confirmed track's life without an update
   std::int64_t tentative_coast_ns = 250'000'000;  // a tentative one's
   std::int64_t late_limit_ns = 250'000'000;
-  double duplicate_margin_m = 0.4;  // grows the box in the tests for duplicates and births
+  double duplicate_margin_m = 0.2;  // grows the box in the tests for duplicates and births
   double duplicate_speed_mps = 5;   // two tracks differing by more are two objects
 };
 

@@ -177,12 +177,14 @@ TEST(TrackFilter, RefusesAMeasurementWithoutNoise) {
   EXPECT_EQ(f.state, before.state);
 }
 
+constexpr double kForbidden = 1e12;
+
 // Every subset of pairs, by recursion over the rows.
 double brute_force(const std::vector<std::vector<double>>& cost, double unassigned, std::size_t row, unsigned used) {
   if (row == cost.size()) return 0;
   double best = unassigned + brute_force(cost, unassigned, row + 1, used);
   for (std::size_t c = 0; c < cost[row].size(); ++c) {
-    if ((used >> c & 1U) != 0 || cost[row][c] >= Assignment::kForbidden) continue;
+    if ((used >> c & 1U) != 0 || cost[row][c] >= kForbidden) continue;
     best = std::min(best, cost[row][c] + brute_force(cost, unassigned, row + 1, used | 1U << c));
   }
   return best;
@@ -194,13 +196,13 @@ TEST(Assignment, EqualsBruteForceOnRandomMatrices) {
   for (int round = 0; round < 2000; ++round) {
     const std::size_t rows = random() % 7, columns = random() % 8;
     // Small whole numbers, so that ties are common; some costs negative, some pairs forbidden.
-    std::vector<std::vector<double>> cost(rows, std::vector<double>(columns, Assignment::kForbidden));
+    std::vector<std::vector<double>> cost(rows, std::vector<double>(columns, kForbidden));
     assignment.reset(rows, columns);
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t c = 0; c < columns; ++c) {
         if (random() % 3 == 0) continue;
         cost[r][c] = static_cast<double>(random() % 9) - 3;
-        assignment.set_cost(r, c, cost[r][c]);
+        assignment.allow(r, c, cost[r][c]);
       }
     }
     const double unassigned = static_cast<double>(random() % 6);
@@ -214,7 +216,7 @@ TEST(Assignment, EqualsBruteForceOnRandomMatrices) {
         sum += unassigned;
         continue;
       }
-      ASSERT_LT(cost[r][c], Assignment::kForbidden);
+      ASSERT_LT(cost[r][c], kForbidden);
       seen.push_back(c);
       sum += cost[r][c];
     }
@@ -228,7 +230,7 @@ TEST(Assignment, TiesGoToTheLowerRowAndColumn) {
   Assignment assignment(3, 3);
   assignment.reset(3, 3);
   for (std::size_t r = 0; r < 3; ++r) {
-    for (std::size_t c = 0; c < 3; ++c) assignment.set_cost(r, c, 1);
+    for (std::size_t c = 0; c < 3; ++c) assignment.allow(r, c, 1);
   }
   const auto columns = assignment.solve(5);
   EXPECT_EQ(std::vector<int>(columns.begin(), columns.end()), (std::vector<int>{0, 1, 2}));

@@ -293,7 +293,9 @@ TEST(FusionTracker, RangeRateGivesVelocityFromTheStart) {
 }
 
 TEST(FusionTracker, RangeRateAlongTwoRaysGivesBothComponents) {
-  Bench bench;
+  FusionParameters parameters = Bench::defaults();
+  parameters.tracker.sensors[static_cast<std::size_t>(Modality::kRadar)].surface_offset_m = 0;  // a point passes
+  Bench bench(parameters);
   // Two radars would be needed at one instant; one that passes an object sees it along many rays in time.
   double x = 20, y = -10;
   for (int i = 0; i <= 60; ++i) {
