@@ -19,7 +19,7 @@ struct RadarConfig {
   float range_max_m = 100;
   float height_max_m = 4;             // over the ground; higher returns come from bridges and signs
   float moving_min_mps = 0.7F;        // compensated range rate of a moving return: several times the Doppler resolution
-  float gap_m = 2.0F;                 // returns of one vehicle lie this close
+  float gap_m = 2.6F;                 // returns of one vehicle lie this close
   float gap_rate_mps = 1.5F;          // and move alike; wheels and arms spread
   float static_gap_m = 1.2F;          // parked vehicles stand closer to other things than moving ones
   float static_extent_min_m = 0.8F;   // extent of a static cluster that may be a vehicle

@@ -1,5 +1,7 @@
 #include "pipeline/stages/stage.h"
 
+#include <algorithm>
+
 #include "pipeline/stages/camera_classical.h"
 #include "pipeline/stages/fusion_tracker.h"
 #include "pipeline/stages/lidar_classical.h"
@@ -8,23 +10,36 @@
 
 namespace takt::pipeline {
 
+namespace {
+
+// Only the camera stage has a cheaper variant so far.
+const std::vector<std::string>& variants_of(const std::string& type) {
+  static const std::vector<std::string> camera{"full", "lite"};
+  static const std::vector<std::string> others{"full"};
+  return type == "camera_classical" ? camera : others;
+}
+
+}  // namespace
+
 const std::vector<std::string>& stage_types() {
   static const std::vector<std::string> types{"camera_classical", "lidar_classical", "radar_cluster", "fusion_tracker"};
   return types;
 }
 
 Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNode& params) {
-  static const std::vector<std::string> variants{"full", "lite"};
-  if (spec.variant != "full" && spec.variant != "lite") {
-    return fail(Code::kConfiguration, "stage '" + spec.name + "' has no variant '" + spec.variant + "'" +
-                                          did_you_mean(spec.variant, variants));
+  if (std::find(stage_types().begin(), stage_types().end(), spec.type) == stage_types().end()) {
+    return fail(Code::kConfiguration, "stage '" + spec.name + "' has the unknown type '" + spec.type + "'" +
+                                          did_you_mean(spec.type, stage_types()));
+  }
+  const std::vector<std::string>& variants = variants_of(spec.type);
+  if (std::find(variants.begin(), variants.end(), spec.variant) == variants.end()) {
+    return fail(Code::kConfiguration, "stage '" + spec.name + "' (" + spec.type + ") has no variant '" + spec.variant +
+                                          "'" + did_you_mean(spec.variant, variants));
   }
   if (spec.type == "camera_classical") return create_camera_classical(spec, read_camera_config(params));
   if (spec.type == "lidar_classical") return create_lidar_classical(spec, read_lidar_config(params));
   if (spec.type == "radar_cluster") return create_radar_cluster(spec, read_radar_config(params));
-  if (spec.type == "fusion_tracker") return create_fusion_tracker(spec, read_fusion_parameters(params));
-  return fail(Code::kConfiguration, "stage '" + spec.name + "' has the unknown type '" + spec.type + "'" +
-                                        did_you_mean(spec.type, stage_types()));
+  return create_fusion_tracker(spec, read_fusion_parameters(params));
 }
 
 }  // namespace takt::pipeline
