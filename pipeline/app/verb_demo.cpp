@@ -39,8 +39,8 @@ class CpuHog {
     pid_ = fork();
     if (pid_ == 0) {
       alarm(600);  // never outlives a crashed parent for long
-      for (volatile unsigned long n = 0;; n = n + 1) {
-      }
+      volatile unsigned long spins = 0;
+      for (;;) spins = spins + 1;
     }
   }
   ~CpuHog() {

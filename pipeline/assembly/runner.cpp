@@ -33,10 +33,19 @@ Duration longest_gap(const sched::Schedule& schedule, std::size_t stage) {
   return schedule.clock.start_at(0, gap) - TableTime{0};
 }
 
-// A: how many samples may wait beyond a consumer's last latch. Everything that can arrive until its next latch, one
-// partial period at each end, one more so that the feeder decodes while the consumer runs.
-std::uint32_t samples_ahead(Duration gap, const sensors::RigSensor& sensor) {
-  return static_cast<std::uint32_t>((gap.ns + sensor.duration.ns) / sensor.period.ns) + 3;
+// A: how many samples of a sensor may wait beyond the last latch of its slowest consumer. Everything that can arrive
+// until that consumer's next latch, one partial period at each end, one more so that the feeder decodes meanwhile. One
+// figure per topic, since a fast consumer's queue, too, fills up to what the slowest lets the feeder publish.
+std::uint32_t samples_ahead(const PipelineConfig& config, const sched::Schedule& schedule, std::size_t sensor) {
+  Duration gap;
+  const auto& stages = config.problem.stages;
+  for (std::size_t c = 0; c < stages.size(); ++c) {
+    for (const sched::Input& input : stages[c].inputs) {
+      if (input.from_sensor && input.source == sensor) gap = std::max(gap, longest_gap(schedule, c));
+    }
+  }
+  const sensors::RigSensor& s = config.rig->sensors[sensor];
+  return static_cast<std::uint32_t>((gap + s.delay_max() - s.delay_min()).ns / s.period.ns) + 3;
 }
 
 std::string input_name(const PipelineConfig& config, std::size_t stage, std::size_t input) {
@@ -141,8 +150,8 @@ transport::TransportSpec plan_transport(const PipelineConfig& config, const sche
   for (std::size_t s = 0; s < config.rig->sensors.size(); ++s) {
     const sensors::RigSensor& sensor = config.rig->sensors[s];
     TopicSpec topic{sensor_topic(sensor), payload_schema(sensor.kind), payload_capacity(sensor), 1, {}};
+    const std::uint32_t ahead = samples_ahead(config, schedule, s);
     for (std::size_t c = 0; c < stages.size(); ++c) {
-      const std::uint32_t ahead = samples_ahead(longest_gap(schedule, c), sensor);
       for (std::size_t i = 0; i < stages[c].inputs.size(); ++i) {
         if (!stages[c].inputs[i].from_sensor || stages[c].inputs[i].source != s) continue;
         // Held: everything that waits, plus the sample in use.
@@ -248,6 +257,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     if (topic_set.count(rig.sensors[s].topic) == 0) continue;
     auto feed = std::make_unique<SensorFeed>();
     feed->sensor = s;
+    feed->ahead = samples_ahead(config, schedule, s);
     TAKT_ASSIGN(feed->publisher, assembly.transport->publisher(sensor_topic(rig.sensors[s])));
     feed_of[s] = feed.get();
     assembly.feeds.push_back(std::move(feed));
@@ -261,11 +271,9 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
       if (input.from_sensor) {
         SensorFeed& feed = *feed_of[input.source];
         const sensors::RigSensor& sensor = rig.sensors[input.source];
-        const std::uint32_t ahead = samples_ahead(longest_gap(schedule, c), sensor);
-        feed.ahead = feed.latched.empty() ? ahead : std::min(feed.ahead, ahead);
         feed.latched.push_back(std::make_unique<std::atomic<std::int64_t>>(transport::kNoStamp));
         TAKT_ASSIGN(auto subscriber, assembly.transport->subscriber(sensor_topic(sensor), input_name(config, c, i)));
-        port.samples = std::make_unique<transport::SampleBinder>(std::move(subscriber), ahead + 1);
+        port.samples = std::make_unique<transport::SampleBinder>(std::move(subscriber), feed.ahead + 1);
         port.feed = &feed;
         port.latched = feed.latched.back().get();
       } else {

@@ -28,12 +28,11 @@ PipelineStageHost::PipelineStageHost(const RunContext& context, std::unique_ptr<
       ports_(std::move(inputs)),
       inputs_(ports_.size()) {}
 
-void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, Duration patience, StageInput& input,
-                                     sched::InputRecord& record) {
+void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, std::optional<HostTime> give_up,
+                                     StageInput& input, sched::InputRecord& record) {
   const SensorTime latch = context_.sensor_from_table.map_unchecked(job.nominal_start);
-  const HostTime give_up = host_now() + patience;
   while (context_.feeder->watermark() < latch) {
-    if (patience.ns > 0 && host_now() >= give_up) {
+    if (give_up && host_now() >= *give_up) {
       record.reason = Reason::kFeederLate;
       (void)port.samples->select(latch);  // drains; the late sample counts for the next job at the earliest
       port.latched->store(latch.ns, std::memory_order_release);
@@ -80,13 +79,16 @@ void PipelineStageHost::latch_job(InputPort& port, const sched::Job& job, StageI
 bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::JobRecord& record) {
   record.input_count = static_cast<std::uint8_t>(ports_.size());
   bool complete = true;
+  // All inputs together may wait for what is left of w; in lockstep, where times are virtual, without limit.
+  std::optional<HostTime> give_up;
+  if (patience.ns > 0) give_up = host_now() + patience;
   for (std::size_t i = 0; i < ports_.size(); ++i) {
     InputPort& port = ports_[i];
     sched::InputRecord& in = record.inputs[i];
     in = {};
     inputs_[i] = {};
     if (port.samples) {
-      latch_sample(port, job, patience, inputs_[i], in);
+      latch_sample(port, job, give_up, inputs_[i], in);
     } else {
       latch_job(port, job, inputs_[i], in);
     }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "pipeline/assembly/feeder.h"
@@ -51,7 +52,7 @@ class PipelineStageHost final : public sched::StageHost {
   void release_all();
 
  private:
-  void latch_sample(InputPort& port, const sched::Job& job, Duration patience, StageInput& input,
+  void latch_sample(InputPort& port, const sched::Job& job, std::optional<HostTime> give_up, StageInput& input,
                     sched::InputRecord& record);
   void latch_job(InputPort& port, const sched::Job& job, StageInput& input, sched::InputRecord& record);
 

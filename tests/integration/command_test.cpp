@@ -1,0 +1,231 @@
+// The `takt` command as a user meets it: exit codes, messages, and bad input of every kind.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const std::string kRoot = TAKT_SOURCE_DIR;
+const std::string kPipeline = kRoot + "/configs/pipelines/sim.yaml";
+const std::string kDrive = kRoot + "/replay_data/city.mcap";
+
+struct Answer {
+  int code = -1;
+  std::string out, err;
+};
+
+std::string slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Command : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(TAKT_BINARY_DIR) / "command-test" / std::to_string(::getpid());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  pid_t start(const std::vector<std::string>& arguments) const {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    const int out = open((folder_ / "out").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
+    const int err = open((folder_ / "err").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
+    dup2(out, 1);
+    dup2(err, 2);
+    std::vector<std::string> words{TAKT_PROGRAM};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  Answer finish(pid_t pid) const {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), slurp(folder_ / "out"),
+            slurp(folder_ / "err")};
+  }
+  Answer takt(const std::vector<std::string>& arguments) const { return finish(start(arguments)); }
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  // The shipped configs/ beside each other in a folder of their own, with one text replaced in one file.
+  [[nodiscard]] std::string changed_pipeline(const std::string& file, const std::string& from,
+                                             const std::string& to) const {
+    fs::copy(kRoot + "/configs", folder_ / "configs",
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+    const fs::path target = folder_ / "configs" / file;
+    std::string text = slurp(target);
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    if (at != std::string::npos) text.replace(at, from.size(), to);
+    std::ofstream(target) << text;
+    return (folder_ / "configs/pipelines/sim.yaml").string();
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Command, HelpAndUsage) {
+  const Answer help = takt({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const char* verb : {"demo", "simulate", "schedule", "profile", "replay", "report", "diff", "doctor"}) {
+    EXPECT_THAT(help.out, HasSubstr(verb));
+    EXPECT_EQ(takt({verb, "--help"}).code, 0) << verb;
+  }
+  const Answer typo = takt({"shedule"});
+  EXPECT_EQ(typo.code, 2);
+  EXPECT_THAT(typo.err, HasSubstr("did you mean 'schedule'?"));
+  EXPECT_EQ(takt({"replay"}).code, 2);
+  EXPECT_EQ(takt({"replay", kPipeline, kDrive, "-o", path("r"), "--isa", "avx9"}).code, 2);
+  EXPECT_EQ(takt({}).code, 2);
+}
+
+TEST_F(Command, ScheduleAnswersAndExplains) {
+  const Answer yes = takt({"schedule", kPipeline});
+  EXPECT_EQ(yes.code, 0) << yes.err;
+  EXPECT_THAT(yes.out, HasSubstr("feasible"));
+  const Answer json = takt({"schedule", kPipeline, "--json"});
+  EXPECT_EQ(json.code, 0);
+  EXPECT_EQ(json.out.front(), '{');
+  const Answer no = takt({"schedule", kPipeline, "--what-if", "camera_detect.budget=40ms"});
+  EXPECT_EQ(no.code, 1);
+  EXPECT_THAT(no.out, HasSubstr("camera_detect"));
+  EXPECT_THAT(no.out, HasSubstr("infeasible"));
+}
+
+TEST_F(Command, ConfigurationMistakesNameFileLineAndColumn) {
+  const std::string file = changed_pipeline("pipelines/sim.yaml", "hyperperiod_ms: 100", "hyperperoid_ms: 100");
+  const Answer typo = takt({"schedule", file});
+  EXPECT_EQ(typo.code, 4);
+  EXPECT_THAT(typo.err, HasSubstr("sim.yaml:"));
+  EXPECT_THAT(typo.err, HasSubstr("hyperperoid_ms"));
+  EXPECT_EQ(takt({"schedule", path("none.yaml")}).code, 4);
+  const Answer rig =
+      takt({"schedule", changed_pipeline("pipelines/sim.yaml", "sensor: lidar_top", "sensor: lidar_tpo")});
+  EXPECT_EQ(rig.code, 4);
+  EXPECT_THAT(rig.err, HasSubstr("lidar_top"));
+}
+
+TEST_F(Command, MissingUnreadableAndTruncatedLogs) {
+  EXPECT_EQ(takt({"replay", kPipeline, path("none.mcap"), "-o", path("r"), "--lockstep"}).code, 3);
+  EXPECT_EQ(takt({"replay", kPipeline, folder_.string(), "-o", path("r"), "--lockstep"}).code, 3);
+  std::ofstream(path("text.mcap")) << "this is no log";
+  const Answer text = takt({"replay", kPipeline, path("text.mcap"), "-o", path("r"), "--lockstep"});
+  EXPECT_EQ(text.code, 3);
+  EXPECT_FALSE(fs::exists(path("r"))) << "nothing is left behind";
+
+  fs::copy_file(kDrive, path("cut.mcap"));
+  fs::resize_file(path("cut.mcap"), fs::file_size(kDrive) / 2);
+  const Answer cut =
+      takt({"replay", kPipeline, path("cut.mcap"), "-o", path("cut"), "--lockstep", "--transport", "local"});
+  EXPECT_EQ(cut.code, 3) << cut.err;
+  EXPECT_THAT(cut.err, HasSubstr("byte"));
+  EXPECT_TRUE(fs::exists(path("cut/report.html"))) << "what could be read was run and reported";
+}
+
+TEST_F(Command, InfeasiblePipelineIsNotRun) {
+  const Answer answer =
+      takt({"replay", kPipeline, kDrive, "-o", path("r"), "--lockstep", "--what-if", "fusion.budget=60ms"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.err, HasSubstr("not admitted"));
+  EXPECT_THAT(answer.err, HasSubstr("fusion"));
+  EXPECT_FALSE(fs::exists(path("r/report.html")));
+}
+
+TEST_F(Command, RunFolderReportAndDiff) {
+  const std::vector<std::string> base{"replay", kPipeline, kDrive, "--lockstep", "--transport", "local", "-o"};
+  for (const char* name : {"a", "b"}) {
+    std::vector<std::string> arguments = base;
+    arguments.push_back(path(name));
+    const Answer answer = takt(arguments);
+    ASSERT_EQ(answer.code, 0) << answer.err;
+    for (const char* file : {"report.html", "report.json", "junit.xml", "results.mcap", "records.mcap", "run.json"}) {
+      EXPECT_TRUE(fs::exists(folder_ / name / file)) << file;
+    }
+  }
+  EXPECT_EQ(takt({"diff", path("a"), path("b")}).code, 0);
+  const std::string before = slurp(path("a/report.json"));
+  EXPECT_EQ(takt({"report", path("a")}).code, 0);
+  EXPECT_EQ(slurp(path("a/report.json")), before) << "a report written anew says the same";
+  std::vector<std::string> other = base;
+  other.insert(other.end(), {path("c"), "--what-if", "fusion.rate=10"});
+  ASSERT_EQ(takt(other).code, 0);
+  const Answer diff = takt({"diff", path("a"), path("c")});
+  EXPECT_EQ(diff.code, 1);
+  EXPECT_THAT(diff.out, HasSubstr("fusion"));
+  EXPECT_EQ(takt({"report", path("nothing")}).code, 3);
+}
+
+TEST_F(Command, InterruptLeavesAPartialReport) {
+  const pid_t pid = start({"replay", kPipeline, kDrive, "-o", path("r"), "--transport", "local", "--rate", "0.2"});
+  // The run takes 15 s at this rate; it is interrupted once it is under way.
+  std::this_thread::sleep_for(std::chrono::seconds(4));
+  kill(pid, SIGINT);
+  const Answer answer = finish(pid);
+  EXPECT_EQ(answer.code, 130) << answer.err;
+  EXPECT_TRUE(fs::exists(path("r/report.html")));
+  EXPECT_THAT(slurp(path("r/report.json")), HasSubstr("interrupted"));
+}
+
+TEST_F(Command, FullDiskIsAnEnvironmentErrorAndLeavesNothingHalfWritten) {
+  fs::create_directories(path("small"));
+  if (mount("tmpfs", path("small").c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "mounting a small file system is refused here";
+  }
+  const Answer answer =
+      takt({"replay", kPipeline, kDrive, "-o", path("small/r"), "--lockstep", "--transport", "local"});
+  EXPECT_EQ(answer.code, 5) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("No space left"));
+  for (const auto& entry : fs::recursive_directory_iterator(path("small"))) {
+    EXPECT_EQ(entry.path().string().find(".part-"), std::string::npos) << entry.path();
+  }
+  umount(path("small").c_str());
+}
+
+TEST_F(Command, SecondRouDiIsRefused) {
+  const int lock = open("/tmp/iox-unique-roudi.lock", O_CREAT | O_RDWR, 0666);
+  ASSERT_GE(lock, 0);
+  ASSERT_EQ(flock(lock, LOCK_EX | LOCK_NB), 0);
+  const Answer answer = takt({"replay", kPipeline, kDrive, "-o", path("r"), "--lockstep"});
+  EXPECT_EQ(answer.code, 5);
+  EXPECT_THAT(answer.err, HasSubstr("RouDi"));
+  EXPECT_THAT(answer.err, HasSubstr("--roudi external"));
+  close(lock);
+}
+
+TEST_F(Command, TooLittleSharedMemoryIsSaidBeforeAnythingStarts) {
+  if (mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=32m") != 0) {
+    GTEST_SKIP() << "mounting a small shared memory is refused here";
+  }
+  const Answer answer = takt({"replay", kPipeline, kDrive, "-o", path("r"), "--lockstep"});
+  umount("/dev/shm");
+  EXPECT_EQ(answer.code, 5) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("shared memory"));
+}
+
+TEST_F(Command, DoctorAnswers) {
+  const Answer answer = takt({"doctor"});
+  EXPECT_THAT(answer.out, HasSubstr("shared memory"));
+  EXPECT_THAT(takt({"doctor", "--json"}).out, HasSubstr("\"level\""));
+}
+
+}  // namespace
