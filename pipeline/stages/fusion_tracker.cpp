@@ -339,17 +339,17 @@ void FusionTracker::adversarial_input(std::size_t input, std::uint32_t seed, tra
   list.stamp_ns = stamp;
   SplitMix random(seed);
   constexpr std::uint32_t kSide = 16;
-  constexpr float kSpacing = 2.0F;
+  constexpr float kSpacing = 0.9F;
   for (std::uint32_t i = 0; i < kMaxObjects; ++i) {
     Object& o = list.objects[i];
-    o.x = kSpacing * static_cast<float>(i % kSide) - 15 + random.uniform(-0.4F, 0.4F);
-    o.y = kSpacing * static_cast<float>(i / kSide) - 15 + random.uniform(-0.4F, 0.4F);
+    o.x = kSpacing * static_cast<float>(i % kSide) - 7 + random.uniform(-0.1F, 0.1F);
+    o.y = kSpacing * static_cast<float>(i / kSide) - 7 + random.uniform(-0.1F, 0.1F);
     o.z = 0.9F;
     o.length = o.width = 0.5F;
     o.height = 1.8F;
     o.yaw = random.uniform(-3, 3);
     o.score = 0.5F;
-    o.position_variance = 4;
+    o.position_variance = 1;
     o.object_class = ObjectClass::kPedestrian;
     o.flags = kHasPosition | kHasBox;
     if (lists_[input].modality == Modality::kRadar) {
