@@ -272,6 +272,13 @@ struct Core {
     }
     return nullptr;
   }
+  // The library takes the first pool that is large enough and never another one.
+  [[nodiscard]] std::uint32_t pool_of(const TopicSpec& topic) const {
+    const std::uint64_t bytes = chunk_bytes(topic.payload_capacity);
+    std::uint32_t pool = 0;
+    while (pool < memory->getNumberOfMemPools() && memory->getMemPoolInfo(pool).m_chunkSize < bytes) ++pool;
+    return pool;
+  }
   [[nodiscard]] iox::capro::ServiceDescription service(const std::string& topic) const {
     return {iox_string<100>("takt"), iox_string<100>(fmt::format("{:016x}", spec.run)), iox_string<100>(topic)};
   }
@@ -293,7 +300,7 @@ std::uint64_t connected_subscribers(PublisherData& publisher) {
 class IceoryxPublisher final : public Publisher {
  public:
   IceoryxPublisher(std::shared_ptr<Core> core, TopicState& topic, PublisherData* data)
-      : core_(std::move(core)), topic_(topic), port_(data) {}
+      : core_(std::move(core)), topic_(topic), port_(data), pool_(core_->pool_of(topic_.spec)) {}
   ~IceoryxPublisher() override {
     topic_.publisher = nullptr;
     port_.stopOffer();
@@ -305,7 +312,12 @@ class IceoryxPublisher final : public Publisher {
       ++refused_;
       return {};
     }
-    // Fails only when an undeclared subscriber keeps chunks of the pool.
+    // Only an undeclared subscriber can empty the pool. Do not even ask then: a failing loan allocates and prints.
+    const iox::mepoo::MemPoolInfo pool = core_->memory->getMemPoolInfo(pool_);
+    if (pool.m_usedChunks >= pool.m_numChunks) {
+      ++refused_;
+      return {};
+    }
     auto chunk = port_.tryAllocateChunk(static_cast<std::uint32_t>(topic_.spec.payload_capacity + kTailPadding),
                                         kPayloadAlignment, sizeof(ChunkHeader), alignof(ChunkHeader));
     if (chunk.has_error()) {
@@ -339,6 +351,7 @@ class IceoryxPublisher final : public Publisher {
   std::shared_ptr<Core> core_;
   TopicState& topic_;
   iox::PublisherPortUserType port_;
+  const std::uint32_t pool_;
   std::uint32_t open_ = 0;
   std::uint64_t refused_ = 0;
 };
