@@ -1,0 +1,265 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scheduler/model/what_if.h"
+#include "scheduler/model/yaml.h"
+#include "tests/scheduler/synthesis/problems.h"
+
+namespace takt::sched {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kPipeline = R"(hyperperiod_ms: 100
+stages:
+  - name: camera_detect
+    type: some_type
+    params: {threshold: 3}
+    rates_hz: [30, 10]
+    inputs:
+      - {name: image, sensor: camera}
+    variants:
+      - name: full
+        budgets:
+          - {ms: 8.0}
+          - {cores: 2, ms: 4.8, provenance: profiled, samples: 1000, margin: 1.3, high_water_ms: 3.7}
+      - {name: lite, budgets: [{cores: 1, ms: 3}]}
+    overrun: continue_late
+    slack_ms: 1.5
+  - name: fusion
+    type: other
+    rate_hz: 10
+    inputs:
+      - {name: camera, stage: camera_detect, hold: 1}
+      - {name: tracks, stage: fusion, feedback: true}
+    variants: [{name: full, budgets: [{cores: 1, ms: 2.0}]}]
+chains:
+  - name: c
+    path: [camera, camera_detect, fusion]
+    limit_ms: {latency: 150, age_at_output: 160.5}
+)";
+
+std::vector<Sensor> sensors() { return {test::free_sensor("camera", 30, milliseconds(10), milliseconds(12))}; }
+
+// The problem of a text, or all errors in one string.
+struct Read {
+  Problem problem;
+  std::string errors;
+};
+Read read(const std::string& text) {
+  Read out;
+  const Result<YamlDocument> document = YamlDocument::parse(text, "p.yaml");
+  if (!document) return {{}, document.error().message};
+  const YamlNode root = document->root();
+  out.problem = read_problem(root, "p", test::two_cores(), sensors());
+  // What assembly reads from the same nodes.
+  if (const auto stages = root.find("stages")) {
+    for (const YamlNode& stage : stages->items()) {
+      (void)stage.find("type");
+      if (const auto params = stage.find("params")) (void)params->entries();
+    }
+  }
+  if (const Status status = document->finish(); !status) out.errors = status.error().message;
+  return out;
+}
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = kPipeline;
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(PipelineYaml, ReadsEverything) {
+  const Read got = read(kPipeline);
+  ASSERT_EQ(got.errors, "");
+  ASSERT_TRUE(check(got.problem)) << check(got.problem).error().message;
+  ASSERT_EQ(got.problem.stages.size(), 2u);
+  const Stage& camera = got.problem.stages[0];
+  EXPECT_EQ(camera.rates, (std::vector<std::int64_t>{3, 1}));
+  EXPECT_EQ(camera.slack, microseconds(1500));
+  ASSERT_EQ(camera.variants.size(), 2u);
+  ASSERT_EQ(camera.variants[0].budgets.size(), 2u);
+  EXPECT_EQ(camera.variants[0].budgets[0].cores, 1);
+  EXPECT_EQ(camera.variants[0].budgets[0].provenance, Provenance::kDeclared);
+  const Budget& two = camera.variants[0].budgets[1];
+  EXPECT_EQ(two.cores, 2);
+  EXPECT_EQ(two.time, microseconds(4800));
+  EXPECT_EQ(two.provenance, Provenance::kProfiled);
+  EXPECT_EQ(two.samples, 1000u);
+  EXPECT_EQ(two.high_water, microseconds(3700));
+  EXPECT_DOUBLE_EQ(two.margin, 1.3);
+  EXPECT_TRUE(camera.inputs[0].from_sensor);
+  const Stage& fusion = got.problem.stages[1];
+  EXPECT_EQ(fusion.inputs[0].source, 0u);
+  EXPECT_EQ(fusion.inputs[0].absence.hold, 1u);
+  EXPECT_TRUE(fusion.inputs[1].feedback);
+  EXPECT_EQ(fusion.inputs[1].source, 1u);
+  ASSERT_EQ(got.problem.chains.size(), 1u);
+  EXPECT_EQ(got.problem.chains[0].stages, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(got.problem.chains[0].limits[0], milliseconds(150));
+  EXPECT_EQ(got.problem.chains[0].limits[1], std::nullopt);
+  EXPECT_EQ(got.problem.chains[0].limits[2], microseconds(160'500));
+}
+
+TEST(PipelineYaml, ErrorsHaveLineColumnAndAdvice) {
+  EXPECT_THAT(read(with("rate_hz: 10", "rate_hz: 15")).errors, HasSubstr("p.yaml:19:14: "));
+  EXPECT_THAT(read(with("rate_hz: 10", "rate_hz: 15")).errors, HasSubstr("with hyperperiod_ms: 200 it would be 3"));
+  EXPECT_THAT(read(with("sensor: camera", "sensor: camra")).errors, HasSubstr("did you mean 'camera'?"));
+  EXPECT_THAT(read(with("stage: camera_detect", "stage: camera_detct")).errors,
+              HasSubstr("did you mean 'camera_detect'?"));
+  EXPECT_THAT(read(with("slack_ms", "slak_ms")).errors, HasSubstr("p.yaml:16:5: unknown key 'slak_ms'"));
+  EXPECT_THAT(read(with("ms: 8.0", "ms: -8.0")).errors, HasSubstr("p.yaml:12:18: "));
+  EXPECT_THAT(read(with("cores: 2", "cores: 3")).errors, HasSubstr("allowed: 1 to 2"));
+  EXPECT_THAT(read(with("{cores: 2", "{cores: 1")).errors, HasSubstr("already a budget for 1 core"));
+  EXPECT_THAT(read(with("overrun: continue_late", "overrun: abort")).errors, HasSubstr("unknown value 'abort'"));
+  EXPECT_THAT(read(with("name: fusion", "name: camera_detect")).errors, HasSubstr("already a stage named"));
+  EXPECT_THAT(read(with("name: lite", "name: full")).errors, HasSubstr("already a variant named"));
+  EXPECT_THAT(read(with("feedback: true", "feedback: false")).errors, HasSubstr("does not come before this one"));
+  EXPECT_THAT(read(with("sensor: camera}", "sensor: camera, stage: fusion}")).errors,
+              HasSubstr("either 'sensor' or 'stage'"));
+  EXPECT_THAT(read(with("    rate_hz: 10\n", "")).errors, HasSubstr("give either 'rate_hz' or 'rates_hz'"));
+  EXPECT_THAT(read(with("[camera, camera_detect, fusion]", "[camera, fusion]")).errors,
+              HasSubstr("stage 'fusion' has no input from 'camera'"));
+  EXPECT_THAT(read(with("[camera, camera_detect, fusion]", "[camera]")).errors, HasSubstr("at least one stage"));
+  EXPECT_THAT(read(with("latency: 150", "latncy: 150")).errors, HasSubstr("unknown key 'latncy'"));
+  EXPECT_THAT(read(with("rates_hz: [30, 10]", "rates_hz: []")).errors, HasSubstr("at least one rate"));
+  EXPECT_THAT(read(with("ms: 2.0", "ms: .nan")).errors, HasSubstr("expected a number"));
+  EXPECT_THAT(read(with("hyperperiod_ms: 100", "hyperperiod_ms: 0")).errors, HasSubstr("out of range"));
+}
+
+TEST(PipelineYaml, AllErrorsAtOnce) {
+  std::string text = with("sensor: camera", "sensor: camra");
+  text.replace(text.find("slack_ms"), 8, "slak_ms");
+  const std::string errors = read(text).errors;
+  EXPECT_THAT(errors, HasSubstr("camra"));
+  EXPECT_THAT(errors, HasSubstr("slak_ms"));
+}
+
+TEST(BoardYaml, ShippedBoardsLoad) {
+  const Result<Board> generic = load_board(TAKT_SOURCE_DIR "/configs/boards/generic2.yaml");
+  ASSERT_TRUE(generic) << generic.error().message;
+  EXPECT_EQ(generic->name, "generic2");
+  ASSERT_EQ(generic->cores.size(), 2u);
+  EXPECT_DOUBLE_EQ(generic->cores[0].reserve, 0.25);
+  EXPECT_DOUBLE_EQ(generic->cores[1].reserve, 0.0);
+  const Result<Board> orin = load_board(TAKT_SOURCE_DIR "/configs/boards/orin8.yaml");
+  ASSERT_TRUE(orin) << orin.error().message;
+  EXPECT_EQ(orin->cores.size(), 8u);
+}
+
+TEST(BoardYaml, RefusesWindowsOutsideTheRange) {
+  const auto document = YamlDocument::parse(
+      "name: b\ncores:\n  - {name: c, cpu: 0, wakeup_window_us: 100, publish_window_us: 6000}\n  - {name: c, cpu: 0, "
+      "wakeup_window_us: 200, publish_window_us: 200}\n",
+      "b.yaml");
+  ASSERT_TRUE(document);
+  (void)read_board(document->root());
+  const std::string errors = document->finish().error().message;
+  EXPECT_THAT(errors, HasSubstr("100 is out of range; allowed: 200 to 5000"));
+  EXPECT_THAT(errors, HasSubstr("6000 is out of range"));
+  EXPECT_THAT(errors, HasSubstr("already a core named 'c'"));
+  EXPECT_THAT(errors, HasSubstr("cpu 0 is listed twice"));
+}
+
+TEST(Budgets, SurviveTheFileAndReplaceDeclaredOnes) {
+  BudgetTable table;
+  table.board = "generic2";
+  table.machine = "two \"cores\", kernel 6.1";
+  table.budgets.push_back({"camera_detect", "full", budget_from(1, nanoseconds(3'700'001), 1.3, 1000)});
+  table.budgets.push_back({"fusion", "full", budget_from(2, microseconds(900), 1.5, 200)});
+  EXPECT_EQ(table.budgets[0].budget.time.ns, 4'810'002);  // rounded up
+  EXPECT_EQ(table.budgets[0].budget.provenance, Provenance::kProfiled);
+  EXPECT_EQ(table.budgets[1].budget.provenance, Provenance::kExploratory);
+
+  const Result<YamlDocument> document = YamlDocument::parse(to_yaml(table), "budgets.yaml");
+  ASSERT_TRUE(document) << document.error().message;
+  const BudgetTable back = read_budgets(document->root());
+  ASSERT_TRUE(document->finish()) << document->finish().error().message;
+  EXPECT_EQ(back.board, table.board);
+  EXPECT_EQ(back.machine, table.machine);
+  ASSERT_EQ(back.budgets.size(), 2u);
+  EXPECT_EQ(back.budgets[0].budget.time, table.budgets[0].budget.time);
+  EXPECT_EQ(back.budgets[0].budget.high_water, table.budgets[0].budget.high_water);
+  EXPECT_EQ(back.budgets[0].budget.margin, 1.3);
+  EXPECT_EQ(back.budgets[1].budget.samples, 200u);
+
+  Problem problem = test::perception();
+  ASSERT_TRUE(apply_budgets(problem, back));
+  EXPECT_EQ(problem.stages[0].variants[0].budgets[0].time.ns, 4'810'002);
+  EXPECT_EQ(problem.stages[0].variants[0].budgets[1].time, milliseconds(5));  // not named: stays
+  ASSERT_EQ(problem.stages[3].variants[0].budgets.size(), 2u);                // a core count that was not declared
+  EXPECT_EQ(problem.stages[3].variants[0].budgets[1].time, microseconds(1350));
+}
+
+TEST(Budgets, OfAnotherBoardStageOrVariantAreRefusedWhole) {
+  Problem problem = test::perception();
+  BudgetTable table;
+  table.board = "generic2";
+  table.budgets.push_back({"fusion", "full", budget_from(1, milliseconds(1), 1.3, 1000)});
+  table.budgets.push_back({"fusin", "full", budget_from(1, milliseconds(1), 1.3, 1000)});
+  EXPECT_THAT(apply_budgets(problem, table).error().message, HasSubstr("did you mean 'fusion'?"));
+  EXPECT_EQ(problem.stages[3].variants[0].budgets[0].time, milliseconds(3));
+  table.budgets[1].stage = "fusion";
+  table.budgets[1].variant = "lite";
+  EXPECT_THAT(apply_budgets(problem, table).error().message, HasSubstr("unknown variant 'lite'"));
+  table.board = "orin8";
+  EXPECT_THAT(apply_budgets(problem, table).error().message, HasSubstr("orin8"));
+}
+
+TEST(WhatIf, ChangesOneFigure) {
+  Problem problem = test::perception();
+  ASSERT_TRUE(apply_what_if(problem, "lidar_detect.budget=+20%"));
+  EXPECT_EQ(problem.stages[1].variants[0].budgets[0].time, milliseconds(24));
+  ASSERT_TRUE(apply_what_if(problem, "lidar_detect.budget=-50%"));
+  EXPECT_EQ(problem.stages[1].variants[0].budgets[0].time, milliseconds(12));
+  ASSERT_TRUE(apply_what_if(problem, "fusion.budget=800us"));
+  EXPECT_EQ(problem.stages[3].variants[0].budgets[0].time, microseconds(800));
+  ASSERT_TRUE(apply_what_if(problem, "camera_detect.rate=10Hz"));
+  EXPECT_EQ(problem.stages[0].rates, std::vector<std::int64_t>{1});
+  ASSERT_TRUE(apply_what_if(problem, "camera_detect.cores=2"));
+  ASSERT_EQ(problem.stages[0].variants[0].budgets.size(), 1u);
+  EXPECT_EQ(problem.stages[0].variants[0].budgets[0].cores, 2);
+  ASSERT_TRUE(apply_what_if(problem, "camera_fusion.latency=80ms"));
+  EXPECT_EQ(problem.chains[0].limits[0], milliseconds(80));
+  ASSERT_TRUE(apply_what_if(problem, "camera_fusion.latency=+10%"));
+  EXPECT_EQ(problem.chains[0].limits[0], milliseconds(88));
+  ASSERT_TRUE(apply_what_if(problem, "camera_fusion.age_until_replaced=300ms"));
+  EXPECT_EQ(problem.chains[0].limits[3], milliseconds(300));
+  ASSERT_TRUE(apply_what_if(problem, "lidar.delay=60ms"));
+  EXPECT_EQ(problem.sensors[1].delay_max, milliseconds(60));
+  ASSERT_TRUE(apply_what_if(problem, "core0.reserve=40%"));
+  EXPECT_DOUBLE_EQ(problem.board.cores[0].reserve, 0.4);
+}
+
+TEST(WhatIf, SaysWhatWasNotUnderstoodAndChangesNothing) {
+  const auto message = [](const std::string& change) {
+    Problem problem = test::perception();
+    const Status status = apply_what_if(problem, change);
+    EXPECT_EQ(problem.stages[1].variants[0].budgets[0].time, milliseconds(20));
+    return status ? std::string("accepted") : status.error().message;
+  };
+  EXPECT_THAT(message("lidar_detect"), HasSubstr("NAME.FIGURE=VALUE"));
+  EXPECT_THAT(message("lidar_detct.budget=+20%"), HasSubstr("did you mean 'lidar_detect'?"));
+  EXPECT_THAT(message("lidar_detect.budgt=+20%"), HasSubstr("did you mean 'budget'?"));
+  EXPECT_THAT(message("lidar_detect.budget=20%"), HasSubstr("+20%"));
+  EXPECT_THAT(message("lidar_detect.budget=-100%"), HasSubstr("+20%"));
+  EXPECT_THAT(message("lidar_detect.budget=much"), HasSubstr("+20%"));
+  EXPECT_THAT(message("camera_detect.rate=15Hz"), HasSubstr("whole number of jobs"));
+  EXPECT_THAT(message("lidar_detect.variant=lite"), HasSubstr("no variant 'lite'"));
+  EXPECT_THAT(message("fusion.cores=2"), HasSubstr("no variant has a budget"));
+  EXPECT_THAT(message("camera_fusion.reaction=+10%"), HasSubstr("no such limit"));
+  EXPECT_THAT(message("lidar.delay=500ms"), HasSubstr("overtake"));
+}
+
+TEST(WhatIf, PreferCoresKeepsStagesWithoutThatBudget) {
+  Problem problem = test::perception();
+  prefer_cores(problem, 2);
+  ASSERT_EQ(problem.stages[0].variants[0].budgets.size(), 1u);
+  EXPECT_EQ(problem.stages[0].variants[0].budgets[0].cores, 2);
+  ASSERT_EQ(problem.stages[2].variants[0].budgets.size(), 1u);
+  EXPECT_EQ(problem.stages[2].variants[0].budgets[0].cores, 1);
+}
+
+}  // namespace
+}  // namespace takt::sched
