@@ -58,7 +58,8 @@ class CameraClassical final : public Stage {
                          std::span<std::byte> payload) const override;
 
  private:
-  static constexpr std::uint32_t kNoFoot = 0;  // row 0 lies above every horizon that can be used
+  static constexpr std::uint32_t kTileBytes = 1536;  // of one image row
+  static constexpr std::uint32_t kNoFoot = 0;        // row 0 lies above every horizon that can be used
 
   [[nodiscard]] const sensors::Image* usable_image(const StageJob& job) const;
   void shrink(const StageJob& job, int part, int parts);
@@ -162,29 +163,42 @@ const sensors::Image* CameraClassical::usable_image(const StageJob& job) const {
   }
 }
 
-// Mean over scale x scale pixels, split into luminance (ITU-R BT.601 weights of 256) and two colour differences.
+// Mean over scale x scale pixels, split into luminance (ITU-R BT.601 weights of 256) and two colour differences. Tiles
+// of columns, so that the sums over rows stay on the stack and their loop is one of bytes.
 void CameraClassical::shrink(const StageJob& job, int part, int parts) {
   const sensors::Image* image = usable_image(job);
   if (image == nullptr) return;
   const std::uint32_t channels = image->format == sensors::PixelFormat::kMono8 ? 1 : 3;
-  const bool bgr = image->format == sensors::PixelFormat::kBgr8;
-  const int area = static_cast<int>(scale_ * scale_);
+  const std::uint32_t red = image->format == sensors::PixelFormat::kBgr8 ? 2 : 0;
+  const std::uint32_t area = scale_ * scale_;
+  const std::uint32_t per_area = (65536 + area - 1) / area;  // sum * per_area >> 16 = mean
   const Share rows = share_of(height_, part, parts);
+  std::array<std::uint16_t, kTileBytes> sums;
+  const std::uint32_t tile = kTileBytes / (scale_ * channels);  // working pixels
   for (std::uint32_t v = rows.begin; v < rows.end; ++v) {
-    for (std::uint32_t u = 0; u < width_; ++u) {
-      int sum[3] = {0, 0, 0};
+    for (std::uint32_t u0 = 0; u0 < width_; u0 += tile) {
+      const std::uint32_t count = std::min(tile, width_ - u0);
+      const std::uint32_t bytes = count * scale_ * channels;
+      std::fill_n(sums.begin(), bytes, std::uint16_t{0});
       for (std::uint32_t dv = 0; dv < scale_; ++dv) {
-        const std::uint8_t* pixel = image->row(v * scale_ + dv) + std::size_t{u} * scale_ * channels;
-        for (std::uint32_t du = 0; du < scale_; ++du, pixel += channels) {
-          for (std::uint32_t c = 0; c < 3; ++c) sum[c] += pixel[channels == 1 ? 0 : c];
-        }
+        const std::uint8_t* row = image->row(v * scale_ + dv) + std::size_t{u0} * scale_ * channels;
+        for (std::uint32_t i = 0; i < bytes; ++i) sums[i] = static_cast<std::uint16_t>(sums[i] + row[i]);
       }
-      const int r = sum[bgr ? 2 : 0] / area;
-      const int g = sum[1] / area;
-      const int b = sum[bgr ? 0 : 2] / area;
-      luma_[at(u, v)] = static_cast<std::uint8_t>((77 * r + 150 * g + 29 * b) >> 8);
-      red_[at(u, v)] = static_cast<std::uint8_t>(128 + (r - g) / 2);
-      blue_[at(u, v)] = static_cast<std::uint8_t>(128 + (b - g) / 2);
+      for (std::uint32_t u = 0; u < count; ++u) {
+        std::uint32_t mean[3];
+        for (std::uint32_t c = 0; c < 3; ++c) {
+          const std::uint16_t* first = &sums[u * scale_ * channels + (channels == 1 ? 0 : c)];
+          std::uint32_t sum = 0;
+          for (std::uint32_t du = 0; du < scale_; ++du) sum += first[du * channels];
+          mean[c] = sum * per_area >> 16;
+        }
+        const auto r = static_cast<int>(mean[red]);
+        const auto g = static_cast<int>(mean[1]);
+        const auto b = static_cast<int>(mean[2 - red]);
+        luma_[at(u0 + u, v)] = static_cast<std::uint8_t>((77 * r + 150 * g + 29 * b) >> 8);
+        red_[at(u0 + u, v)] = static_cast<std::uint8_t>(128 + (r - g) / 2);
+        blue_[at(u0 + u, v)] = static_cast<std::uint8_t>(128 + (b - g) / 2);
+      }
     }
   }
 }
@@ -473,6 +487,10 @@ Result<std::unique_ptr<Stage>> create_camera_classical(const StageSpec& spec, co
   if (sensor.camera->width < 32 * scale || sensor.camera->height < 32 * scale) {
     return fail(Code::kConfiguration, "stage '" + spec.name + "': camera '" + sensor.name +
                                           "' is smaller than 32 working pixels; use a larger image");
+  }
+  if (scale > 128) {
+    return fail(Code::kConfiguration,
+                "stage '" + spec.name + "': camera '" + sensor.name + "' is too large for work_width_px; raise it");
   }
   return std::make_unique<CameraClassical>(spec, inputs, config, scale);
 }

@@ -351,7 +351,8 @@ void LidarClassical::write(StageJob& job) {
                 inputs_.sample, inputs_.ego);
 }
 
-// As many separate, well-filled clusters as the capacity allows: every box fit runs, and no cell is shared.
+// As many separate clusters as are looked at, each spread over as many cells as its points can fill: every box fit
+// runs, and hardly any cell is shared.
 void LidarClassical::adversarial_input(std::size_t input, std::uint32_t seed, transport::ChunkHeader& header,
                                        std::span<std::byte> payload) const {
   if (input != inputs_.sample) {
@@ -367,17 +368,19 @@ void LidarClassical::adversarial_input(std::size_t input, std::uint32_t seed, tr
   cloud = {};
   cloud.count = cloud.capacity = capacity;
   SplitMix noise(seed);
-  const auto sites = static_cast<std::uint32_t>(config_.range_m * 2 / 3);  // every 3 m: just too far to connect
+  const float pitch = 1.6F + 0.5F + config_.cluster.gap_max_m;  // just too far to connect
+  const auto side = static_cast<std::uint32_t>(config_.range_m * 2 / pitch);
+  const std::uint32_t sites = std::max(1U, std::min(side * side, config_.cluster.max));
   for (std::uint32_t i = 0; i < capacity; ++i) {
-    const std::uint32_t site = i % (sites * sites);
-    const float x = -config_.range_m + 3 * static_cast<float>(site % sites) + noise.uniform(0, 1.6F);
-    const float y = -config_.range_m + 3 * static_cast<float>(site / sites) + noise.uniform(0, 1.6F);
+    const std::uint32_t site = i % sites;
+    const float x = -config_.range_m + pitch * static_cast<float>(site % side) + noise.uniform(0, 1.6F);
+    const float y = -config_.range_m + pitch * static_cast<float>(site / side) + noise.uniform(0, 1.6F);
     const Point3 p = pose_.in_sensor(x, y, noise.uniform(0.3F, 2.0F));
     cloud.x()[i] = p.x;
     cloud.y()[i] = p.y;
     cloud.z()[i] = p.z;
     cloud.intensity()[i] = 0;
-    cloud.time_ns()[i] = static_cast<std::int32_t>(i % 100'000) * 1000;
+    cloud.time_ns()[i] = static_cast<std::int32_t>(100'000'000ULL * site / sites);
     cloud.ring()[i] = 0;
   }
 }
@@ -404,7 +407,7 @@ LidarConfig read_lidar_config(const YamlNode& params) {
   read_parameter(params, "cluster_gap_per_m", c.cluster.gap_per_m, 0, 0.2);
   read_parameter(params, "cluster_gap_max_m", c.cluster.gap_max_m, 0.1, 5);
   read_parameter(params, "clusters_max", c.cluster.max, 1, 16384);
-  read_parameter(params, "cluster_points_min", c.cluster.min_hits, 1, 1000);
+  read_parameter(params, "cluster_points_min", c.cluster.points_min, 1, 1000);
   read_parameter(params, "fit_floor_m", c.fit_floor_m, 0.001, 1);
   read_parameter(params, "fit_points_max", c.fit_points_max, 8, 100000);
   read_parameter(params, "vehicle_length_max_m", c.vehicle_length_max_m, 1, 30);
@@ -432,6 +435,12 @@ Result<std::unique_ptr<Stage>> create_lidar_classical(const StageSpec& spec, con
   if (sample.sensor->capacity == 0) {
     return fail(Code::kConfiguration, "stage '" + spec.name + "': LiDAR '" + sample.sensor->name +
                                           "' declares no capacity; give the most points a sweep may hold");
+  }
+  const ClusterConfig& cluster = config.cluster;
+  if (cluster.gap_m < cluster.cell_m || cluster.gap_max_m > BevClusters::kReachMax * cluster.cell_m) {
+    return fail(Code::kConfiguration, "stage '" + spec.name +
+                                          "': cluster_gap_m must be at least cluster_cell_m, and cluster_gap_max_m at "
+                                          "most 31 times cluster_cell_m");
   }
   return std::make_unique<LidarClassical>(spec, inputs, config);
 }
