@@ -224,11 +224,23 @@ Status wait_for_roudi() {
 
 // --- runtime ---------------------------------------------------------------------------------------------------------
 
-// The runtime of a process without RouDi, with a lifetime (initRuntime's own is a static that never ends).
+// The runtime of a process without RouDi, with a lifetime (initRuntime's own is a static that never ends). While it
+// lives, iceoryx's own API in this process uses it too.
 class ClientRuntime final : public iox::runtime::PoshRuntimeImpl {
  public:
   explicit ClientRuntime(const iox::RuntimeName_t& name)
-      : PoshRuntimeImpl(iox::cxx::make_optional<const iox::RuntimeName_t*>(&name)) {}
+      : PoshRuntimeImpl(iox::cxx::make_optional<const iox::RuntimeName_t*>(&name)) {
+    current = this;
+    setRuntimeFactory([](auto) -> PoshRuntime& { return *current; });
+  }
+  ~ClientRuntime() override {
+    setRuntimeFactory(defaultRuntimeFactory);
+    // The addresses of its segments must not be taken for those of a later RouDi's.
+    iox::rp::BaseRelativePointer::unregisterAll();
+  }
+
+ private:
+  static inline ClientRuntime* current = nullptr;
 };
 
 struct EmbeddedRouDi {
