@@ -195,6 +195,8 @@ TEST(Transform, ComposesAndInverts) {
   expect_near((a * b).apply({3, -4, 5}), a.apply(b.apply({3, -4, 5})));
   expect_near(b.inverse().apply(b.apply({3, -4, 5})), {3, -4, 5});
   expect_near((b * b.inverse()).apply({7, 8, 9}), {7, 8, 9});
+  const auto q = b.quaternion();
+  expect_near(Transform::from_quaternion(q, b.translation).apply({1, 2, 3}), b.apply({1, 2, 3}));
   // The optical frame: x right, y down, z forward.
   const Transform optical = Transform::from_quaternion({0.5, -0.5, 0.5, -0.5}, {0, 0, 0});
   expect_near(optical.apply({0, 0, 1}), {1, 0, 0});
