@@ -337,7 +337,9 @@ struct Camera::State {
         const double along = std::fabs(hit.local.normal.x) > 0.5 ? q.y : q.x;
         const double stain = fractal_noise(along * 0.4, q.z * 0.4, shape(hit).look, 4);
         Vec3 wall = shape(hit).colour * (0.82 + 0.36 * stain);
-        if (shape(hit).kind != ShapeKind::kBuilding) return wall;
+        if (shape(hit).kind != ShapeKind::kBuilding) {  // the cargo box of a truck, every other one white
+          return (shape(hit).look & 1) != 0 ? lerp(wall, Vec3{0.68, 0.68, 0.66}, 0.9) : wall;
+        }
         if (q.z < 3.6 && q.z > 3.0) {  // sign boards above the shops
           const std::uint64_t board = bits(shape(hit).look, 3);
           wall = Vec3{to_unit(mix(board)), to_unit(mix(board + 1)), to_unit(mix(board + 2))} * 0.45;

@@ -49,7 +49,7 @@ RoadCoordinates Road::locate(double x, double y) const {
       const double radius = 1.0 / piece.curvature;
       const double sign = radius < 0 ? -1.0 : 1.0;
       const double to_centre = radius - left;
-      const double angle = kernels::atan2(along * sign, to_centre * sign);
+      const double angle = kernels::atan2(along, to_centre * sign);
       const double distance = std::sqrt(along * along + to_centre * to_centre);
       left = radius - sign * distance;
       along = angle * std::fabs(radius);

@@ -96,12 +96,13 @@ void build_car(Shape* shape) {
   const bool saloon = (shape->look & 1) != 0;
   const double rear_foot = saloon ? -0.72 * l : -0.97 * l;
   const double rear_roof = saloon ? -0.34 * l : -0.76 * l;
-  Part cabin = box(Surface::kPaint, {rear_foot, -w, belt - 0.02}, {0.46 * l, w, h});
+  const double seam = belt - 0.02;  // a little below the body's top, so that no gap shows
+  Part cabin = box(Surface::kPaint, {rear_foot, -w, seam}, {0.46 * l, w, h});
   cabin.glazed = true;
-  cabin.planes[0] = slope_xz(0.46 * l, belt, 0.10 * l, h);
-  cabin.planes[1] = slope_xz(rear_roof, h, rear_foot, belt);
-  cabin.planes[2] = lean_yz(1, w - 0.08, belt, w - 0.30, h);
-  cabin.planes[3] = lean_yz(-1, w - 0.08, belt, w - 0.30, h);
+  cabin.planes[0] = slope_xz(0.46 * l, seam, 0.10 * l, h);
+  cabin.planes[1] = slope_xz(rear_roof, h, rear_foot, seam);
+  cabin.planes[2] = lean_yz(1, w - 0.08, seam, w - 0.30, h);
+  cabin.planes[3] = lean_yz(-1, w - 0.08, seam, w - 0.30, h);
   shape->parts.push_back(cabin);
   add_wheels(shape, {0.62 * l, -0.60 * l}, 0.32, 0.22);
 }
@@ -113,11 +114,12 @@ void build_van(Shape* shape) {
   Part body = box(Surface::kPaint, {-l, -w, 0.24}, {l, w, 0.50 * h});
   body.planes.push_back(slope_xz(l, 0.40 * h, l - 0.55, 0.50 * h));
   shape->parts.push_back(body);
-  Part cabin = box(Surface::kPaint, {-l, -w, 0.50 * h - 0.02}, {l - 0.45, w, h});
+  const double seam = 0.50 * h - 0.02;
+  Part cabin = box(Surface::kPaint, {-l, -w, seam}, {l - 0.45, w, h});
   cabin.glazed = true;
-  cabin.planes[0] = slope_xz(l - 0.45, 0.50 * h, l - 1.15, h);
-  cabin.planes[2] = lean_yz(1, w, 0.50 * h, w - 0.12, h);
-  cabin.planes[3] = lean_yz(-1, w, 0.50 * h, w - 0.12, h);
+  cabin.planes[0] = slope_xz(l - 0.45, seam, l - 1.15, h);
+  cabin.planes[2] = lean_yz(1, w, seam, w - 0.12, h);
+  cabin.planes[3] = lean_yz(-1, w, seam, w - 0.12, h);
   shape->parts.push_back(cabin);
   add_wheels(shape, {0.66 * l, -0.62 * l}, 0.35, 0.24);
 }
@@ -129,9 +131,10 @@ void build_truck(Shape* shape) {
   const double cab_back = l - 1.9;
   shape->parts.push_back(box(Surface::kTrim, {-l, -w * 0.8, 0.45}, {cab_back, w * 0.8, 0.95}));  // frame
   shape->parts.push_back(box(Surface::kPaint, {cab_back, -w, 0.35}, {l, w, 0.52 * h}));
-  Part cab = box(Surface::kPaint, {cab_back, -w, 0.52 * h - 0.02}, {l, w, 0.82 * h});
+  const double seam = 0.52 * h - 0.02;
+  Part cab = box(Surface::kPaint, {cab_back, -w, seam}, {l, w, 0.82 * h});
   cab.glazed = true;
-  cab.planes[0] = slope_xz(l, 0.52 * h, l - 0.25, 0.82 * h);
+  cab.planes[0] = slope_xz(l, seam, l - 0.25, 0.82 * h);
   shape->parts.push_back(cab);
   shape->parts.push_back(box(Surface::kWall, {-l, -w, 0.95}, {cab_back - 0.15, w, h}));  // cargo
   add_wheels(shape, {l - 0.95, -0.30 * l, -0.66 * l}, 0.48, 0.30);
@@ -140,8 +143,8 @@ void build_truck(Shape* shape) {
 void build_pedestrian(Shape* shape) {
   const double h = shape->size.z;
   const double hip = 0.50 * h;
-  shape->parts.push_back(ellipsoid(Surface::kTrousers, {0, 0.09, hip / 2}, {0.085, 0.085, hip / 2 + 0.02}, 0.13));
-  shape->parts.push_back(ellipsoid(Surface::kTrousers, {0, -0.09, hip / 2}, {0.085, 0.085, hip / 2 + 0.02}, -0.13));
+  shape->parts.push_back(ellipsoid(Surface::kTrousers, {0, 0.09, hip / 2}, {0.085, 0.085, hip / 2}, 0.13));
+  shape->parts.push_back(ellipsoid(Surface::kTrousers, {0, -0.09, hip / 2}, {0.085, 0.085, hip / 2}, -0.13));
   shape->parts.push_back(ellipsoid(Surface::kCloth, {0, 0, 0.66 * h}, {0.14, 0.21, 0.20 * h}));
   shape->parts.push_back(ellipsoid(Surface::kCloth, {0, 0.23, 0.64 * h}, {0.06, 0.055, 0.17 * h}, -0.09));
   shape->parts.push_back(ellipsoid(Surface::kCloth, {0, -0.23, 0.64 * h}, {0.06, 0.055, 0.17 * h}, 0.09));

@@ -51,21 +51,6 @@ Duration before_stamp(const RigSensor& sensor) { return sensor.duration - sensor
 
 std::array<double, 4> quaternion_of_yaw(double yaw) { return {kernels::cos(yaw / 2), 0, 0, kernels::sin(yaw / 2)}; }
 
-// Quaternion of a rotation matrix (Shepperd 1978): the largest of the four squares keeps it well conditioned.
-std::array<double, 4> quaternion_of(const std::array<double, 9>& r) {
-  const double trace = r[0] + r[4] + r[8];
-  const double squares[4] = {1 + trace, 1 + 2 * r[0] - trace, 1 + 2 * r[4] - trace, 1 + 2 * r[8] - trace};
-  const auto largest = std::max_element(squares, squares + 4) - squares;
-  const double s = std::sqrt(squares[largest]);
-  const double f = 0.5 / s;
-  switch (largest) {
-    case 0: return {s / 2, (r[7] - r[5]) * f, (r[2] - r[6]) * f, (r[3] - r[1]) * f};
-    case 1: return {(r[7] - r[5]) * f, s / 2, (r[1] + r[3]) * f, (r[2] + r[6]) * f};
-    case 2: return {(r[2] - r[6]) * f, (r[1] + r[3]) * f, s / 2, (r[5] + r[7]) * f};
-    default: return {(r[3] - r[1]) * f, (r[2] + r[6]) * f, (r[5] + r[7]) * f, s / 2};
-  }
-}
-
 std::array<double, 3> array_of(Vec3 v) { return {v.x, v.y, v.z}; }
 
 class Drive {
@@ -261,8 +246,7 @@ class Drive {
       for (const RigSensor& sensor : rig_.sensors) {
         if (sensor.kind == SensorKind::kEgo) continue;
         const Transform& mount = sensor.vehicle_from_sensor;
-        transforms.push_back(
-            {stamp, rig_.vehicle_frame, sensor.frame_id, {mount.translation, quaternion_of(mount.rotation)}});
+        transforms.push_back({stamp, rig_.vehicle_frame, sensor.frame_id, {mount.translation, mount.quaternion()}});
       }
     }
     return put(transforms_, event, encode(transforms));
