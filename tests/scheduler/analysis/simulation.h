@@ -1,0 +1,185 @@
+// An adversary for chain bounds: delivers samples at the phases, jitters and drifts that hurt most, latches and follows
+// the bindings as the dispatcher does, and measures the four quantities on what came out. Shares nothing with walk().
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "scheduler/model/model.h"
+
+namespace takt::sched::test {
+
+class Simulation {
+ public:
+  Simulation(const Problem& problem, const Schedule& schedule, std::uint32_t chain, std::uint64_t seed)
+      : problem_(problem), schedule_(schedule), chain_(problem.chains[chain]), random_(seed) {}
+
+  struct Worst {
+    std::array<std::int64_t, kQuantities> ns{};
+    std::uint64_t samples = 0;
+  };
+
+  // One run of `hyperperiods` with its own phase; adds to the worst figures.
+  void run(int hyperperiods, Worst& worst) {
+    const std::int64_t h = problem_.hyperperiod.ns;
+    const std::int64_t warm_up = 12 * h;
+    const std::int64_t end = warm_up + hyperperiods * h;
+    make_samples(-2 * h, end + 3 * h);
+    worst.samples += samples_.size();
+    // Latch: the newest sample with arrival <= start.
+    const std::uint32_t first = chain_.stages.front();
+    std::map<std::int64_t, std::size_t> latched;  // job of the first stage -> sample
+    std::size_t next = 0;
+    for (std::int64_t job = 0; start(first, job) < end + 2 * h; ++job) {
+      while (next < samples_.size() && samples_[next].arrival <= start(first, job)) ++next;
+      if (next > 0) latched[job] = next - 1;
+    }
+    // Outputs in order of publication, each with the sample it goes back to.
+    struct Output {
+      std::int64_t end;
+      std::size_t sample;
+    };
+    std::vector<Output> outputs;
+    const std::uint32_t last = chain_.stages.back();
+    for (std::int64_t job = 0; end_of(last, job) < end + h; ++job) {
+      std::int64_t source = job;
+      for (std::size_t i = chain_.stages.size(); i-- > 1;)
+        source = bound(chain_.stages[i], chain_.stages[i - 1], source);
+      const auto found = latched.find(source);
+      if (source >= 0 && found != latched.end()) outputs.push_back({end_of(last, job), found->second});
+    }
+    const auto take = [&](std::size_t quantity, std::int64_t value) {
+      worst.ns[quantity] = std::max(worst.ns[quantity], value);
+    };
+    for (std::size_t i = 1; i + 1 < outputs.size(); ++i) {
+      const Output& output = outputs[i];
+      if (output.end < warm_up || output.end > end) continue;
+      const std::int64_t stamp = samples_[output.sample].stamp;
+      take(2, output.end - stamp);
+      take(3, outputs[i + 1].end - stamp);
+      if (outputs[i - 1].sample == output.sample) continue;
+      take(0, output.end - stamp);
+      // Events just after each sample that the output before knew or that was skipped: this is the first reaction.
+      for (std::size_t sample = outputs[i - 1].sample; sample < output.sample; ++sample) {
+        take(1, output.end - samples_[sample].stamp);
+      }
+    }
+  }
+
+ private:
+  struct Sample {
+    std::int64_t stamp;
+    std::int64_t arrival;
+  };
+
+  std::int64_t between(std::int64_t a, std::int64_t b) {
+    return a + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(b - a + 1));
+  }
+  // Extremes more often than the middle.
+  std::int64_t extreme(std::int64_t a, std::int64_t b) {
+    switch (random_() % 4) {
+      case 0: return between(a, b);
+      case 1: return a;
+      default: return b;
+    }
+  }
+
+  void make_samples(std::int64_t from, std::int64_t to) {
+    samples_.clear();
+    const Sensor& sensor = problem_.sensors[chain_.sensor];
+    const std::uint64_t style = random_() % 4;  // early always, mixed, or (twice as often) late always
+    const auto delay = [&] {
+      if (style == 0) return sensor.delay_min.ns;
+      if (style >= 2) return sensor.delay_max.ns;
+      return extreme(sensor.delay_min.ns, sensor.delay_max.ns);
+    };
+    // An arrival one nanosecond after a start has just been missed: the worst moment.
+    const std::uint32_t first = chain_.stages.front();
+    if (!sensor.phase) {
+      const double drift = static_cast<double>(sensor.period.ns) * sensor.drift_ppm * 1e-6;
+      const auto longest = static_cast<std::int64_t>(std::floor(static_cast<double>(sensor.period.ns) + drift));
+      const auto shortest = static_cast<std::int64_t>(std::ceil(static_cast<double>(sensor.period.ns) - drift));
+      const std::uint64_t pace = random_() % 4;  // 0 slow samples, twice as often; 1 fast, 2 nominal
+      std::int64_t stamp = from + between(0, sensor.period.ns);
+      if (random_() % 2 == 0) {
+        // Aligned somewhere inside the run.
+        const std::int64_t target = start(first, between(12, 14) * schedule_.choices[first].rate +
+                                                     between(0, schedule_.choices[first].rate - 1)) +
+                                    1 - sensor.delay_max.ns;
+        const std::int64_t step = pace == 0 || pace == 3 ? longest : pace == 1 ? shortest : sensor.period.ns;
+        stamp = target - ((target - from) / step) * step;
+      }
+      while (stamp < to) {
+        samples_.push_back({stamp, stamp + delay()});
+        stamp += pace == 0 || pace == 3 ? longest : pace == 1 ? shortest : sensor.period.ns;
+      }
+      return;
+    }
+    const std::int64_t h = problem_.hyperperiod.ns;
+    const double per_hyperperiod = static_cast<double>(h) / static_cast<double>(sensor.period.ns);
+    // Sample k of the endless sequence lies at offset + k * period, the period being the exact fraction of H.
+    std::int64_t samples = std::llround(per_hyperperiod);
+    std::int64_t turns = 1;
+    while (std::abs(per_hyperperiod * static_cast<double>(turns) -
+                    std::round(per_hyperperiod * static_cast<double>(turns))) > 1e-6)
+      ++turns;
+    samples = std::llround(per_hyperperiod * static_cast<double>(turns));
+    for (std::int64_t turn = from / (turns * h) - 1; turn * turns * h < to; ++turn) {
+      for (std::int64_t k = 0; k < samples; ++k) {
+        __extension__ using Wide = __int128;
+        const auto base = sensor.phase->offset.ns + turn * turns * h +
+                          static_cast<std::int64_t>(static_cast<Wide>(k) * turns * h / samples);
+        std::int64_t stamp = base + extreme(0, sensor.phase->jitter.ns);
+        if (random_() % 3 == 0) stamp = base;
+        std::int64_t arrival = stamp + delay();
+        if (random_() % 2 == 0) {
+          // Just missed a start, when that can be.
+          std::int64_t job = (base / h) * schedule_.choices[first].rate;
+          while (start(first, job) + 1 < base + sensor.delay_min.ns) ++job;
+          const std::int64_t missed = start(first, job) + 1;
+          const std::int64_t stamp_then = std::max(base, missed - sensor.delay_max.ns);
+          if (stamp_then <= base + sensor.phase->jitter.ns && missed - stamp_then >= sensor.delay_min.ns) {
+            stamp = stamp_then;
+            arrival = missed;
+          }
+        }
+        samples_.push_back({stamp, arrival});
+      }
+    }
+  }
+
+  std::int64_t start(std::uint32_t stage, std::int64_t job) const { return at(stage, job, true); }
+  std::int64_t end_of(std::uint32_t stage, std::int64_t job) const { return at(stage, job, false); }
+  std::int64_t at(std::uint32_t stage, std::int64_t job, bool begin) const {
+    const std::int64_t rate = schedule_.choices[stage].rate;
+    // Jobs before 0 are not asked for.
+    const auto h = static_cast<std::uint64_t>(job / rate);
+    for (const Slot& slot : schedule_.slots) {
+      if (slot.stage != stage || slot.job != job % rate) continue;
+      return begin ? schedule_.clock.start_at(h, slot.start).ns : schedule_.clock.end_at(h, slot.end).ns;
+    }
+    return 0;
+  }
+  std::int64_t bound(std::uint32_t stage, std::uint32_t producer, std::int64_t job) const {
+    if (job < 0) return -1;
+    const std::int64_t rate = schedule_.choices[stage].rate;
+    for (const Binding& binding : schedule_.bindings) {
+      if (binding.stage != stage || binding.job != job % rate || binding.producer_stage != producer) continue;
+      return (job / rate + binding.producer_shift) * schedule_.choices[producer].rate + binding.producer_job;
+    }
+    return -1;
+  }
+
+  const Problem& problem_;
+  const Schedule& schedule_;
+  const Chain& chain_;
+  std::mt19937_64 random_;
+  std::vector<Sample> samples_;
+};
+
+}  // namespace takt::sched::test

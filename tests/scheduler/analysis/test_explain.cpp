@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "scheduler/analysis/explain.h"
+#include "scheduler/synthesis/synthesis.h"
+#include "tests/scheduler/synthesis/problems.h"
+
+namespace takt::sched {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) out.push_back(line);
+  return out;
+}
+
+TEST(Explain, FeasibleShowsEverything) {
+  const Problem problem = test::perception();
+  const Answer answer = synthesize(problem);
+  const std::string text = explain(problem, answer, 100);
+  EXPECT_THAT(text, StartsWith("FEASIBLE: 'perception' on board 'generic2'"));
+  EXPECT_THAT(text, AllOf(HasSubstr("Bounds"), HasSubstr("age until replaced"), HasSubstr("150.000 ms"),
+                          HasSubstr("camera delay 14.000 ms"), HasSubstr("Utilisation"), HasSubstr("25.0 %"),
+                          HasSubstr("30 Hz"), HasSubstr("A camera_detect  B lidar_detect"), HasSubstr("fusion#0(-1)")));
+  EXPECT_THAT(text, HasSubstr(answer.schedule->hash().hex()));
+}
+
+TEST(Explain, GanttKeepsItsWidthAndTheShareOfEachStage) {
+  const Problem problem = test::perception();
+  const Answer answer = synthesize(problem);
+  for (const std::size_t width : {40u, 100u, 160u}) {
+    std::size_t lidar = 0;
+    std::size_t rows = 0;
+    for (const std::string& line : lines(explain(problem, answer, width))) {
+      if (!line.starts_with("  core0  ") && !line.starts_with("  core1  ")) continue;
+      if (line.find('%') != std::string::npos) continue;  // utilisation
+      ++rows;
+      EXPECT_LE(line.size(), width);
+      lidar += static_cast<std::size_t>(std::count(line.begin(), line.end(), 'B'));
+    }
+    EXPECT_EQ(rows, 2u);
+    EXPECT_NEAR(static_cast<double>(lidar) / static_cast<double>(width - 9), 0.215, 0.05) << width;
+  }
+}
+
+TEST(Explain, InfeasibleSaysWhy) {
+  Problem problem = test::perception();
+  problem.chains[1].limits[0] = milliseconds(150);
+  const std::string text = explain(problem, synthesize(problem), 100);
+  EXPECT_THAT(text, StartsWith("INFEASIBLE: "));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("why: chain 'lidar_fusion'"), HasSubstr("20.000 ms too much"), Not(HasSubstr("Table"))));
+}
+
+TEST(Explain, UndecidedShowsTheBestTableAndWhatItBreaks) {
+  Problem problem = test::perception();
+  Answer answer = synthesize(problem);
+  answer.verdict = Verdict::kUndecided;
+  answer.reason = "no table was found";
+  answer.notes = {"a note"};
+  problem.chains[0].limits[0] = milliseconds(20);
+  const std::string text = explain(problem, answer, 100);
+  EXPECT_THAT(text, AllOf(StartsWith("UNDECIDED"), HasSubstr("no table was found"), HasSubstr("note: a note"),
+                          HasSubstr("EXCEEDED"), HasSubstr("Table")));
+}
+
+TEST(Json, HoldsTheSameFigures) {
+  const Problem problem = test::perception();
+  const Answer answer = synthesize(problem);
+  const auto json = nlohmann::json::parse(to_json(problem, answer));
+  EXPECT_EQ(json["verdict"], "feasible");
+  EXPECT_EQ(json["hash"], answer.schedule->hash().hex());
+  EXPECT_EQ(json["slots"].size(), answer.schedule->slots.size());
+  EXPECT_EQ(json["slots"][0]["start_ticks"], answer.schedule->slots[0].start);
+  EXPECT_EQ(json["chains"][1]["name"], "lidar_fusion");
+  EXPECT_EQ(json["chains"][1]["latency_ns"], answer.schedule->bounds[1].bounds[0].ns);
+  EXPECT_EQ(json["chains"][1]["latency_limit_ns"], 250'000'000);
+  EXPECT_TRUE(json["chains"][1]["reaction_limit_ns"].is_null());
+  EXPECT_EQ(json["bindings"].size(), answer.schedule->bindings.size());
+  EXPECT_GE(json["budget_scale"], 1.0);
+  EXPECT_EQ(to_json(problem, answer), to_json(problem, synthesize(problem)));
+  Problem impossible = problem;
+  impossible.chains[1].limits[0] = milliseconds(150);
+  const auto refused = nlohmann::json::parse(to_json(impossible, synthesize(impossible)));
+  EXPECT_EQ(refused["verdict"], "infeasible");
+  EXPECT_FALSE(refused.contains("slots"));
+}
+
+}  // namespace
+}  // namespace takt::sched

@@ -1,0 +1,312 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <random>
+
+#include "scheduler/analysis/validate.h"
+#include "scheduler/synthesis/synthesis.h"
+#include "tests/scheduler/synthesis/problems.h"
+
+namespace takt::sched {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+const Schedule& perception_table() {
+  static const Schedule schedule = [] {
+    const Answer answer = synthesize(test::perception());
+    return answer.schedule.value_or(Schedule{});
+  }();
+  return schedule;
+}
+
+// The refusal of the perception table after a change; "accepted" when there is none.
+std::string after(
+    const std::function<void(Schedule&)>& change, const std::function<void(Problem&)>& other = [](Problem&) {}) {
+  Problem problem = test::perception();
+  other(problem);
+  Schedule schedule = perception_table();
+  change(schedule);
+  const Status status = validate(problem, schedule);
+  if (status) return "accepted";
+  EXPECT_EQ(status.error().code, Code::kGate);
+  return status.error().message;
+}
+
+Slot& slot_of(Schedule& schedule, std::uint32_t stage, std::uint32_t job) {
+  for (Slot& slot : schedule.slots) {
+    if (slot.stage == stage && slot.job == job) return slot;
+  }
+  ADD_FAILURE() << "no such slot";
+  return schedule.slots.front();
+}
+
+void sort_slots(Schedule& schedule) {
+  std::sort(schedule.slots.begin(), schedule.slots.end(), [](const Slot& a, const Slot& b) {
+    return std::tie(a.start, a.stage, a.job) < std::tie(b.start, b.stage, b.job);
+  });
+}
+
+TEST(Validate, AcceptsTheTableUnchanged) {
+  EXPECT_EQ(after([](Schedule&) {}), "accepted");
+}
+
+TEST(Validate, RefusesChoicesThatWereNotDeclared) {
+  EXPECT_THAT(after([](Schedule& s) { s.choices.pop_back(); }), HasSubstr("3 stages instead of 4"));
+  EXPECT_THAT(after([](Schedule& s) { s.choices[0].rate = 2; }), HasSubstr("'camera_detect' runs 2 times"));
+  EXPECT_THAT(after([](Schedule& s) { s.choices[0].variant = 1; }), HasSubstr("unknown variant"));
+  EXPECT_THAT(after([](Schedule& s) { s.choices[0].budget.time = milliseconds(7); }), HasSubstr("budget of 7.000 ms"));
+}
+
+TEST(Validate, RefusesAnotherClock) {
+  EXPECT_THAT(after([](Schedule& s) { s.clock.hyperperiod = milliseconds(200); }), HasSubstr("hyperperiod is 200"));
+  EXPECT_THAT(after([](Schedule& s) { s.clock.ticks = 6'000; }), HasSubstr("longer than 1 us"));
+  EXPECT_THAT(after([](Schedule& s) { s.clock.ticks = 101'000; }), HasSubstr("no multiple of 1000 x 3"));
+}
+
+TEST(Validate, RefusesMissingDoubledAndMisplacedSlots) {
+  EXPECT_THAT(after([](Schedule& s) { s.slots.pop_back(); }), HasSubstr("has no slot for job"));
+  EXPECT_THAT(after([](Schedule& s) { s.slots.push_back(s.slots.back()); }), HasSubstr("twice"));
+  EXPECT_THAT(after([](Schedule& s) { s.slots[0].stage = 9; }), HasSubstr("unknown stage"));
+  EXPECT_THAT(after([](Schedule& s) { s.slots[0].job = 9; }), HasSubstr("job number 9"));
+  EXPECT_THAT(after([](Schedule& s) { std::swap(s.slots[0], s.slots[1]); }), HasSubstr("out of order"));
+  EXPECT_THAT(after([](Schedule& s) { s.slots[0].start -= s.clock.ticks; }), HasSubstr("outside the hyperperiod"));
+  EXPECT_THAT(after([](Schedule& s) { s.slots[0].cores = {7}; }), HasSubstr("unknown core"));
+  EXPECT_THAT(after([](Schedule& s) { s.slots[0].cores = {0, 1}; }), HasSubstr("its budget is for 1"));
+  EXPECT_THAT(after([](Schedule& s) {
+                Slot& camera = slot_of(s, 0, 1);
+                camera.cores = {1 - camera.cores[0]};
+              }),
+              HasSubstr("home cores"));
+  EXPECT_THAT(after([](Schedule& s) { std::swap(slot_of(s, 0, 0).job, slot_of(s, 0, 1).job); }),
+              HasSubstr("does not follow its predecessor"));
+}
+
+TEST(Validate, RefusesShortSlotsByTheFigure) {
+  EXPECT_THAT(
+      after([](Schedule& s) { slot_of(s, 1, 0).end -= 1020; }),
+      AllOf(HasSubstr("slot of stage 'lidar_detect', job 0"), HasSubstr("20.501 ms long; w + budget + p is 21.500")));
+  // The windows come from the board.
+  EXPECT_THAT(after([](Schedule&) {}, [](Problem& p) { p.board.cores[1].wakeup_window = milliseconds(2); }),
+              HasSubstr("w + budget + p"));
+}
+
+TEST(Validate, RefusesOverlapAlsoAroundTheEndOfTheHyperperiod) {
+  EXPECT_THAT(after([](Schedule& s) {
+                Slot& radar = slot_of(s, 2, 0);
+                const Slot& camera = slot_of(s, 0, 1);
+                const Tick length = radar.end - radar.start;
+                radar.cores = slot_of(s, 2, 1).cores = camera.cores;
+                radar.start = camera.start + 100;
+                radar.end = radar.start + length;
+                if (radar.start > slot_of(s, 2, 1).start) std::swap(radar.job, slot_of(s, 2, 1).job);
+                sort_slots(s);
+              }),
+              HasSubstr("overlaps"));
+  EXPECT_THAT(after([](Schedule& s) {
+                // Long enough to run into its own next turn.
+                Slot& lidar = slot_of(s, 1, 0);
+                lidar.end = lidar.start + s.clock.ticks + 10;
+              }),
+              HasSubstr("overlaps"));
+}
+
+TEST(Validate, RefusesTooLittleSlack) {
+  EXPECT_THAT(after([](Schedule&) {},
+                    [](Problem& p) {
+                      for (Stage& stage : p.stages) stage.slack = milliseconds(60);
+                    }),
+              HasSubstr("its slack is 60.000 ms"));
+}
+
+TEST(Validate, RefusesTooLittleIdleTime) {
+  EXPECT_THAT(after([](Schedule&) {}, [](Problem& p) { p.board.cores[1].reserve = 0.7; }),
+              AllOf(HasSubstr("core 'core1' has 60.0 % idle time"), HasSubstr("70.0 %")));
+  // 95 ms of 100 ms without any reserve: the kernel would throttle.
+  Problem problem = test::single();
+  problem.stages[0].variants = {test::variant("full", microseconds(93'500))};
+  problem.chains[0].limits[0] = milliseconds(500);
+  Schedule schedule;
+  schedule.clock = {milliseconds(100), 100'000};
+  schedule.choices = {{1, 0, problem.stages[0].variants[0].budgets[0]}};
+  schedule.slots = {{0, 0, {0}, 0, 95'010}};
+  schedule.bounds = {walk(problem, schedule, 0)};
+  EXPECT_THAT(validate(problem, schedule).error().message, HasSubstr("busy for 95.0 % of a second"));
+}
+
+// A hyperperiod that does not divide a second: the fullest second holds four of its busy parts and three idle ones.
+TEST(Validate, LooksAtTheFullestSecondAndNotAtTheAverage) {
+  Problem problem = test::single();
+  problem.hyperperiod = milliseconds(540);
+  problem.sensors[0].period = milliseconds(540);
+  problem.stages[0].variants = {test::variant("full", milliseconds(500))};  // 501.5 of 540: 92.9 % on average
+  problem.chains[0].limits[0] = seconds(5);
+  Schedule schedule;
+  schedule.clock = {milliseconds(540), 540'000};
+  schedule.choices = {{1, 0, problem.stages[0].variants[0].budgets[0]}};
+  schedule.slots = {{0, 0, {0}, 0, 501'510}};
+  schedule.bounds = {walk(problem, schedule, 0)};
+  EXPECT_THAT(validate(problem, schedule).error().message, HasSubstr("busy for 96.2 % of a second"));
+  EXPECT_NEAR(core_loads(problem, schedule)[0].share, 0.9287, 1e-4);
+  EXPECT_NEAR(core_loads(problem, schedule)[0].fullest_second, 0.9615, 1e-4);
+}
+
+TEST(Validate, RefusesBindingsThatAreNotExact) {
+  EXPECT_THAT(after([](Schedule& s) { s.bindings.pop_back(); }), HasSubstr("no binding"));
+  EXPECT_THAT(after([](Schedule& s) { s.bindings.push_back(s.bindings.back()); }), HasSubstr("more bindings"));
+  EXPECT_THAT(after([](Schedule& s) { s.bindings[0].producer_stage = 2; }),
+              HasSubstr("no earlier job of 'camera_detect'"));
+  EXPECT_THAT(after([](Schedule& s) { s.bindings[0].producer_shift -= 1; }),
+              HasSubstr("the next one is there as well"));
+  // Its own output of the same job (feedback), which is never there at the start.
+  EXPECT_THAT(after([](Schedule& s) { s.bindings[3].producer_shift = 0; }), HasSubstr("after the start"));
+  // A producer on another core is there only after the clock error.
+  EXPECT_THAT(after([](Schedule&) {}, [](Problem& p) { p.board.clock_error = milliseconds(1); }),
+              HasSubstr("after the start"));
+}
+
+TEST(Validate, RefusesBoundsAndLimits) {
+  EXPECT_THAT(after([](Schedule& s) { s.bounds[1].bounds[2].ns -= 1; }),
+              AllOf(HasSubstr("'lidar_fusion': age at output is recorded as")));
+  EXPECT_THAT(after([](Schedule& s) { s.bounds.pop_back(); }), HasSubstr("2 chains instead of 3"));
+  EXPECT_THAT(after([](Schedule&) {}, [](Problem& p) { p.chains[0].limits[1] = milliseconds(100); }),
+              AllOf(HasSubstr("chain 'camera_fusion': reaction of"), HasSubstr("above its limit of 100.000 ms")));
+  Problem malformed = test::perception();
+  malformed.stages.clear();
+  EXPECT_EQ(validate(malformed, perception_table()).error().code, Code::kConfiguration);
+}
+
+// Every one of these changes breaks a table, whatever the table is.
+TEST(Validate, RefusesEveryMutationOfRandomTables) {
+  std::map<std::string, int> refused;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    const Problem problem = test::random_problem(seed, false);
+    const Answer answer = synthesize(problem, {seed, 500});
+    if (!answer.schedule) continue;
+    std::mt19937_64 random(seed);
+    const auto mutate = [&](const char* name, const std::function<bool(Schedule&)>& change) {
+      Schedule schedule = *answer.schedule;
+      if (!change(schedule)) return;
+      sort_slots(schedule);
+      EXPECT_FALSE(validate(problem, schedule)) << problem.name << ": " << name;
+      ++refused[name];
+    };
+    const auto any_slot = [&](Schedule& s) -> Slot& { return s.slots[random() % s.slots.size()]; };
+    mutate("shorter slot", [&](Schedule& s) {
+      any_slot(s).end -= 4;
+      return true;
+    });
+    mutate("slot on top of another", [&](Schedule& s) {
+      Slot& slot = any_slot(s);
+      const Slot& other = any_slot(s);
+      if (&slot == &other || slot.cores != other.cores) return false;
+      const Tick length = slot.end - slot.start;
+      slot.start = other.start;
+      slot.end = slot.start + length;
+      return true;
+    });
+    mutate("job on another core", [&](Schedule& s) {
+      Slot& slot = any_slot(s);
+      if (s.choices[slot.stage].rate == 1 || slot.cores.size() != 1 || problem.board.cores.size() == 1) return false;
+      slot.cores[0] = (slot.cores[0] + 1) % static_cast<std::uint32_t>(problem.board.cores.size());
+      return true;
+    });
+    mutate("older binding", [&](Schedule& s) {
+      if (s.bindings.empty()) return false;
+      --s.bindings[random() % s.bindings.size()].producer_shift;
+      return true;
+    });
+    mutate("newer binding", [&](Schedule& s) {
+      if (s.bindings.empty()) return false;
+      ++s.bindings[random() % s.bindings.size()].producer_shift;
+      return true;
+    });
+    mutate("bound one nanosecond lower", [&](Schedule& s) {
+      --s.bounds[random() % s.bounds.size()].bounds[random() % kQuantities].ns;
+      return true;
+    });
+    mutate("smaller budget", [&](Schedule& s) {
+      --s.choices[random() % s.choices.size()].budget.time.ns;
+      return true;
+    });
+    mutate("lost slot", [&](Schedule& s) {
+      s.slots.erase(s.slots.begin() + static_cast<std::ptrdiff_t>(random() % s.slots.size()));
+      return true;
+    });
+  }
+  for (const auto& [name, count] : refused) std::cout << name << ": " << count << " refused\n";
+  EXPECT_EQ(refused.size(), 8u);
+}
+
+// A shift of a slot to a random place is accepted only if a brute-force look at every nanosecond interval agrees.
+TEST(Validate, AgreesWithBruteForceOnShiftedSlots) {
+  int accepted = 0;
+  int refused = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    Problem problem = test::random_problem(seed, false);
+    for (Stage& stage : problem.stages)
+      stage.inputs.erase(std::remove_if(stage.inputs.begin(), stage.inputs.end(),
+                                        [](const Input& input) { return !input.from_sensor; }),
+                         stage.inputs.end());
+    problem.chains.clear();  // only resources remain
+    const Answer answer = synthesize(problem, {seed, 300});
+    if (!answer.schedule) continue;
+    std::mt19937_64 random(seed);
+    for (int trial = 0; trial < 10; ++trial) {
+      Schedule schedule = *answer.schedule;
+      Slot& slot = schedule.slots[random() % schedule.slots.size()];
+      const Tick length = slot.end - slot.start;
+      slot.start = static_cast<Tick>(random() % static_cast<std::uint64_t>(schedule.clock.ticks));
+      slot.end = slot.start + length;
+      sort_slots(schedule);
+      std::map<std::uint32_t, std::uint32_t> jobs;
+      for (Slot& each : schedule.slots) each.job = jobs[each.stage]++;
+      bool clear = true;
+      for (const Slot& a : schedule.slots) {
+        for (const Slot& b : schedule.slots) {
+          bool shared = false;
+          for (const std::uint32_t core : a.cores)
+            shared |= std::find(b.cores.begin(), b.cores.end(), core) != b.cores.end();
+          if (!shared) continue;
+          const std::int64_t a_end = schedule.clock.end_at(1, a.end).ns + problem.stages[a.stage].slack.ns;
+          for (std::uint64_t turn = 0; turn < 4; ++turn) {
+            if (&a == &b && turn == 1) continue;
+            const std::int64_t start = schedule.clock.start_at(turn, b.start).ns;
+            clear &= start >= a_end || schedule.clock.start_at(1, a.start).ns >=
+                                           schedule.clock.end_at(turn, b.end).ns + problem.stages[b.stage].slack.ns;
+          }
+        }
+      }
+      const Status status = validate(problem, schedule);
+      EXPECT_EQ(status.has_value(), clear) << problem.name << " " << (status ? "" : status.error().message);
+      (clear ? accepted : refused) += 1;
+    }
+  }
+  EXPECT_GT(accepted, 50);
+  EXPECT_GT(refused, 50);
+}
+
+TEST(BudgetScale, IsTheExactEdge) {
+  Problem problem = test::single();  // slot w 1 + 8.5 + p 0.5 at tick 0 of 100 ms; 6 % idle; limit 200 ms on latency
+  Schedule schedule;
+  schedule.clock = {milliseconds(100), 100'000};
+  schedule.choices = {{1, 0, problem.stages[0].variants[0].budgets[0]}};
+  schedule.slots = {{0, 0, {0}, 0, 10'001}};
+  schedule.bounds = {walk(problem, schedule, 0)};
+  ASSERT_TRUE(validate(problem, schedule));
+  // Idle time stops it at 94 ms: budget 92.499 of 8.5 (the slot is rounded up to a tick of 1 us).
+  EXPECT_NEAR(budget_scale(problem, schedule), (94.0 - 1.5) / 8.5, 2e-4);
+  problem.chains[0].limits[0] = milliseconds(130);  // 100 + slot of at most 30
+  EXPECT_NEAR(budget_scale(problem, schedule), (30.0 - 1.5) / 8.5, 2e-4);
+  EXPECT_NEAR(budget_scale(problem, schedule, 0), (30.0 - 1.5) / 8.5, 2e-4);
+  problem.chains[0].limits[0] = milliseconds(105);  // already broken: budgets would have to shrink
+  EXPECT_NEAR(budget_scale(problem, schedule), (5.0 - 1.5) / 8.5, 2e-4);
+  problem.chains[0].limits[0] = milliseconds(100);  // no factor helps
+  EXPECT_EQ(budget_scale(problem, schedule), 0.0);
+}
+
+}  // namespace
+}  // namespace takt::sched
