@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -201,8 +200,8 @@ TEST(FusionDrive, FindsTheVehiclesOfTheShippedDrive) {
   print("vehicles", score.total);
   print("after fill", score.after_fill);
   print("pedestrians", score.classes[1]);
-  EXPECT_GE(score.total.recall(), 0.5);
-  EXPECT_GE(score.total.precision(), 0.5);
+  EXPECT_GE(score.total.recall(), 0.7);
+  EXPECT_GE(score.total.precision(), 0.7);
 }
 
 }  // namespace
