@@ -1,9 +1,9 @@
 // Fusion and tracking: object lists of any subset of camera, LiDAR and radar stages, and the ego motion, to one list of
 // tracks at the job's instant. Any input may be missing in any job.
 //
-// Inputs: ObjectList (kObjectListSchema) of stages behind sensors of the rig, stamped by header.capture_ns, and at most one ego sensor
-// (kEgoMotionSchema). Output: TrackList in the vehicle frame at stamp_ns = job.now: confirmed tracks, ascending by id;
-// header.sources merges those of the inputs, so a consumer sees the age of every sensor behind it.
+// Inputs: ObjectList (kObjectListSchema) of stages behind sensors of the rig, stamped by header.capture_ns, and at most
+// one ego sensor (kEgoMotionSchema). Output: TrackList in the vehicle frame at stamp_ns = job.now: confirmed tracks,
+// ascending by id; header.sources merges those of the inputs, so a consumer sees the age of every sensor behind it.
 //
 // The way of one job:
 //  1. Inputs: a missing one, or one without a stamp, sets its bit in missing_inputs; a list or ego sample not newer
