@@ -84,8 +84,8 @@ class SimulatedDrive {
     }
   }
 
-  // The truth with the stamp nearest to `stamp_ns`, moved along with its velocity relative to the ego vehicle? No:
-  // truth comes every 50 ms; at 10 m/s of relative speed half a period is 0.25 m, well inside the matching distance.
+  // The truth with the nearest stamp. It comes every 50 ms: at 10 m/s of relative speed half a period is 0.25 m, well
+  // inside the matching distance.
   [[nodiscard]] const DriveTruth& truth_at(std::int64_t stamp_ns) const {
     return *std::min_element(truth_.begin(), truth_.end(), [&](const DriveTruth& a, const DriveTruth& b) {
       return std::abs(a.stamp_ns - stamp_ns) < std::abs(b.stamp_ns - stamp_ns);
