@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "pipeline/report/breakdown.h"
+#include "pipeline/report/html.h"
+#include "pipeline/report/score.h"
 #include "pipeline/report/text.h"
 
 namespace takt::pipeline {
@@ -24,15 +27,6 @@ std::string key_of(Quantity quantity) {
   return "";
 }
 
-const char* key_of(sched::Provenance provenance) {
-  switch (provenance) {
-    case sched::Provenance::kDeclared: return "declared";
-    case sched::Provenance::kExploratory: return "exploratory";
-    case sched::Provenance::kProfiled: return "profiled";
-  }
-  return "";
-}
-
 Json broken_json(const RunData& run, const Broken& broken) {
   Json out;
   out["assumption"] = name_of(broken.assumption);
@@ -43,16 +37,23 @@ Json broken_json(const RunData& run, const Broken& broken) {
   return out;
 }
 
-Json worst_json(const QuantityJudgement& quantity) {
+// The worst latency instance of a chain, its cause and where its time went.
+Json worst_json(const RunData& run, const RecordIndex& index, std::size_t chain, const QuantityJudgement& quantity) {
   if (!quantity.worst) return nullptr;
   const Instance& worst = quantity.instances[*quantity.worst];
+  Json parts = Json::array();
+  for (const Part& part : breakdown(run, index, chain, worst)) {
+    parts.push_back({{"label", part.label}, {"ns", part.time.ns}});
+  }
   return {{"sample", worst.sample},
           {"capture_ns", worst.capture.ns},
           {"output_job", worst.output},
           {"published_ns", worst.published.ns},
           {"completed_ns", worst.completed.ns},
           {"state", name_of(worst.state)},
-          {"path_jobs", worst.path}};
+          {"path_jobs", worst.path},
+          {"cause", cause_in_words(run, index, {chain, &worst, 0})},
+          {"parts", std::move(parts)}};
 }
 
 Json quantity_json(const QuantityJudgement& quantity) {
@@ -64,12 +65,11 @@ Json quantity_json(const QuantityJudgement& quantity) {
           {"held", quantity.held},
           {"void", quantity.void_count},
           {"violated", quantity.violated},
-          {"fill", quantity.fill},
-          {"worst", worst_json(quantity)}};
+          {"fill", quantity.fill}};
 }
 
 // The chain as a flat object (its latency), and the four quantities below it.
-Json chain_json(const RunData& run, std::size_t index, const ChainJudgement& chain) {
+Json chain_json(const RunData& run, const RecordIndex& records, std::size_t index, const ChainJudgement& chain) {
   const QuantityJudgement& latency = chain.latency();
   const sched::Chain& declared = run.problem.chains[index];
   Json out;
@@ -87,7 +87,7 @@ Json chain_json(const RunData& run, std::size_t index, const ChainJudgement& cha
   out["void"] = latency.void_count;
   out["violated"] = latency.violated;
   out["fill"] = latency.fill;
-  out["worst_frame"] = worst_json(latency);
+  out["worst_frame"] = worst_json(run, records, index, latency);
   out["sensor"] = run.problem.sensors[declared.sensor].name;
   out["stages"] = Json::array();
   for (const std::uint32_t stage : declared.stages) out["stages"].push_back(run.problem.stages[stage].name);
@@ -143,7 +143,7 @@ Json stage_json(const RunData& run, std::size_t index, const StageStatistics& fi
   out["rate_per_hyperperiod"] = choice.rate;
   out["cores"] = budget.cores;
   out["budget_ns"] = budget.time.ns;
-  out["provenance"] = key_of(budget.provenance);
+  out["provenance"] = sched::name_of(budget.provenance);
   out["profile_samples"] = budget.samples;
   out["margin"] = budget.margin;
   out["profile_high_water_ns"] = budget.high_water.ns;
@@ -258,6 +258,28 @@ Json health_json(const RunData& run) {
   return out;
 }
 
+Json score_json(const RunData& run) {
+  if (run.truth.empty()) return nullptr;
+  const ScoreRule rule;
+  const Score score = score_tracks(run.tracks, run.truth, rule);
+  const auto class_json = [](const ClassScore& c) {
+    return Json{{"truth", c.truth},
+                {"tracks", c.tracks},
+                {"matched", c.matched},
+                {"recall", c.recall()},
+                {"precision", c.precision()},
+                {"mean_position_error_m", c.mean_position_error_m()},
+                {"id_switches", c.id_switches}};
+  };
+  return {{"lists", score.lists},
+          {"unjudged_lists", score.unjudged},
+          {"match_distance_m", rule.match_distance_m},
+          {"range_m", rule.range_m},
+          {"min_lidar_points", rule.min_lidar_points},
+          {"vehicles", class_json(score.total)},
+          {"vehicles_after_fill", class_json(score.after_fill)}};
+}
+
 Json schedule_json(const RunData& run) {
   const sched::Schedule& schedule = run.schedule;
   Json slots = Json::array();
@@ -307,20 +329,6 @@ Json verdict_json(const Judgement& judgement) {
           {"requirements", std::move(requirements)}};
 }
 
-std::string xml_escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 std::vector<std::string> commands_to_try(const RunData& run) {
@@ -348,9 +356,10 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
                 {"hyperperiods", run.dispatch.hyperperiods_run},
                 {"interrupted", run.interrupted},
                 {"compiled_graphs", Json::array()}};
+  const RecordIndex index(run.problem, run.schedule, run.records);
   out["chains"] = Json::array();
   for (std::size_t i = 0; i < judgement.chains.size(); ++i) {
-    out["chains"].push_back(chain_json(run, i, judgement.chains[i]));
+    out["chains"].push_back(chain_json(run, index, i, judgement.chains[i]));
   }
   out["exceptions"] = exceptions_json(run, judgement);
   out["stages"] = Json::array();
@@ -374,6 +383,7 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
   for (const sensors::LogProblem& p : run.log_problems) {
     out["log_problems"].push_back({{"kind", p.kind}, {"offset", p.offset}, {"detail", p.detail}});
   }
+  out["score"] = score_json(run);
   out["commands"] = commands_to_try(run);
   // Names from files need not be valid UTF-8: replaced, never an exception.
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -386,14 +396,14 @@ std::string junit_xml(const RunData& run, const Judgement& judgement) {
     skipped += r.outcome == Outcome::kNotJudged ? 1 : 0;
   }
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-  out += "<testsuites name=\"takt\">\n <testsuite name=\"" + xml_escaped(run.pipeline_name + " (" + run.mode + ")") +
+  out += "<testsuites name=\"takt\">\n <testsuite name=\"" + escaped(run.pipeline_name + " (" + run.mode + ")") +
          "\" tests=\"" + std::to_string(judgement.requirements.size()) + "\" failures=\"" + std::to_string(failures) +
          "\" errors=\"0\" skipped=\"" + std::to_string(skipped) + "\">\n";
   for (const Requirement& r : judgement.requirements) {
-    out += "  <testcase classname=\"" + xml_escaped(r.group) + "\" name=\"" + xml_escaped(r.name) + "\">";
-    if (r.outcome == Outcome::kFail) out += "<failure message=\"" + xml_escaped(r.detail) + "\"/>";
-    if (r.outcome == Outcome::kNotJudged) out += "<skipped message=\"NOT JUDGED: " + xml_escaped(r.detail) + "\"/>";
-    if (r.outcome == Outcome::kPass) out += "<system-out>" + xml_escaped(r.detail) + "</system-out>";
+    out += "  <testcase classname=\"" + escaped(r.group) + "\" name=\"" + escaped(r.name) + "\">";
+    if (r.outcome == Outcome::kFail) out += "<failure message=\"" + escaped(r.detail) + "\"/>";
+    if (r.outcome == Outcome::kNotJudged) out += "<skipped message=\"NOT JUDGED: " + escaped(r.detail) + "\"/>";
+    if (r.outcome == Outcome::kPass) out += "<system-out>" + escaped(r.detail) + "</system-out>";
     out += "</testcase>\n";
   }
   return out + " </testsuite>\n</testsuites>\n";

@@ -367,6 +367,8 @@ class ChainJudge {
         const Output& output = outputs_[*use.actual];
         path_assumptions(*output.actual, instance, fill);
         shown = &*output.actual;
+        // Used again because its successor did not come: a gap of the sensor, or the end of the log.
+        gap_assumption(shown->jobs.front(), instance.broken, fill);
         instance.reached = true;
         instance.output = output.record->job;
         instance.published = published_since(*output.record, shown->sample.capture);

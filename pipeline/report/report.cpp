@@ -1,0 +1,130 @@
+#include "pipeline/report/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "pipeline/report/breakdown.h"
+#include "pipeline/report/pictures.h"
+#include "pipeline/report/report_html.h"
+#include "pipeline/report/report_json.h"
+#include "pipeline/report/score.h"
+#include "pipeline/report/text.h"
+#include "runtime/base/file.h"
+
+namespace takt::pipeline {
+namespace {
+
+Status make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return fail(Code::kEnvironment, folder + ": the run folder cannot be made: " + error.message());
+  return {};
+}
+
+Status write_judged(const RunData& run, const Judgement& judgement, const std::string& folder) {
+  const std::vector<StageStatistics> stages = stage_statistics(run);
+  TAKT_RETURN_IF_ERROR(write_file_atomically(folder + "/report.json", report_json(run, judgement, stages)));
+  TAKT_RETURN_IF_ERROR(write_file_atomically(folder + "/junit.xml", junit_xml(run, judgement)));
+  return write_file_atomically(folder + "/report.html",
+                               report_html(run, judgement, stages, pictures_html(run, judgement)));
+}
+
+std::string digest_line(const RunData& run) {
+  std::size_t equal = 0, differs = 0, not_compared = 0;
+  for (const TopicDigest& d : run.digests) {
+    equal += d.compared == "equal" ? 1 : 0;
+    differs += d.compared == "differs" ? 1 : 0;
+    not_compared += d.compared.rfind("NOT COMPARED", 0) == 0 ? 1 : 0;
+  }
+  if (equal + differs + not_compared == 0) return fmt::format("{} topics, not compared", run.digests.size());
+  return fmt::format("{} topics: {} equal, {} differ, {} NOT COMPARED", run.digests.size(), equal, differs,
+                     not_compared);
+}
+
+std::string score_line(const RunData& run) {
+  if (run.truth.empty()) return "no truth in this log";
+  const Score score = score_tracks(run.tracks, run.truth);
+  return fmt::format("vehicles: recall {:.3f}, precision {:.3f} over {}", score.total.recall(), score.total.precision(),
+                     plural(score.lists, "track list", "track lists"));
+}
+
+std::string machine_line(const RunData& run) {
+  const std::vector<std::string>& warnings = run.environment.warnings;
+  if (run.mode == "lockstep") return "lockstep: virtual time, real-time deadlines NOT JUDGED";
+  if (warnings.empty()) return "no warnings";
+  return warnings.front() + (warnings.size() > 1 ? fmt::format(" (and {} more)", warnings.size() - 1) : "");
+}
+
+}  // namespace
+
+Status write_report(const RunData& run, const std::string& folder) {
+  TAKT_RETURN_IF_ERROR(make_folder(folder));
+  return write_judged(run, judge(run), folder);
+}
+
+Result<Outcome> write_run(const RunData& run, const std::string& folder) {
+  TAKT_RETURN_IF_ERROR(make_folder(folder));
+  TAKT_RETURN_IF_ERROR(write_records_mcap(run, folder + "/records.mcap"));
+  TAKT_RETURN_IF_ERROR(write_results_mcap(run, folder + "/results.mcap"));
+  TAKT_RETURN_IF_ERROR(write_manifest(run, folder + "/run.json"));
+  const Judgement judgement = judge(run);
+  TAKT_RETURN_IF_ERROR(write_judged(run, judgement, folder));
+  return judgement.outcome;
+}
+
+Outcome outcome_of(const RunData& run) { return judge(run).outcome; }
+
+std::string report_json(const RunData& run) { return report_json(run, judge(run), stage_statistics(run)); }
+
+std::string ten_lines(const RunData& run) {
+  const Judgement judgement = judge(run);
+  const RecordIndex index(run.problem, run.schedule, run.records);
+  const WorstFrame worst = worst_frame(judgement);
+  const auto share = judgement.share_held();
+  std::string out;
+  const auto line = [&](std::string_view name, const std::string& text) {
+    out += fmt::format("{:<9}{}\n", name, text);
+  };
+  line("verdict", std::string(name_of(judgement.outcome)) +
+                      (judgement.reasons.empty() ? std::string() : ": " + judgement.reasons.front()));
+  line("run", fmt::format("{}, {} drive, {}, {} hyperperiods of {:g} ms", run.pipeline_name,
+                          run.rig.drive.empty() ? "unknown" : run.rig.drive, run.mode, run.dispatch.hyperperiods_run,
+                          run.schedule.clock.hyperperiod.ms()));
+  line("chains", fmt::format("{} held, {} void, {} violated{}", judgement.held, judgement.void_count,
+                             judgement.violated, share ? " (" + percent_text(*share) + " held)" : ""));
+  const ChainJudgement* tightest = nullptr;
+  double tightest_share = 0;
+  for (const ChainJudgement& chain : judgement.chains) {
+    const QuantityJudgement& latency = chain.latency();
+    if (!latency.bound || !latency.limit || latency.limit->ns <= 0) continue;
+    const double used = latency.bound->ms() / latency.limit->ms();
+    if (tightest == nullptr || used > tightest_share) {
+      tightest = &chain;
+      tightest_share = used;
+    }
+  }
+  line("slack", tightest == nullptr
+                    ? "no chain has a limit"
+                    : fmt::format("{} at the tightest chain, {}: bound {} of {}",
+                                  ms_text(*tightest->latency().limit - *tightest->latency().bound), tightest->name,
+                                  ms_text(*tightest->latency().bound), ms_text(*tightest->latency().limit)));
+  line("worst", worst.instance == nullptr ? "no sample reached an output"
+                                          : fmt::format("{} on {}, sample {}: {}", ms_text(worst.instance->published),
+                                                        judgement.chains[worst.chain].name, worst.instance->sample,
+                                                        cause_in_words(run, index, worst)));
+  line("jobs", judgement.misses.empty()
+                   ? fmt::format("{}, all ok", plural(run.records.size(), "job", "jobs"))
+                   : fmt::format("{}, {} not ok; first: {} {} {}, {}", plural(run.records.size(), "job", "jobs"),
+                                 judgement.misses.size(), run.problem.stages[judgement.misses[0].record->stage].name,
+                                 judgement.misses[0].record->job, sched::name_of(judgement.misses[0].record->job_class),
+                                 judgement.misses[0].cause));
+  line("tracks", score_line(run));
+  line("digests", digest_line(run));
+  line("machine", machine_line(run));
+  line("report", run.run_folder.empty() ? "not written" : run.run_folder + "/report.html");
+  return out;
+}
+
+}  // namespace takt::pipeline

@@ -1,0 +1,416 @@
+#include "pipeline/report/run_folder.h"
+
+#include "pipeline/report/manifest_archive.h"
+#include "pipeline/report/results.h"
+#include "runtime/base/file.h"
+
+namespace takt::sensors {
+
+template <class A, pipeline::Like<Transform> T>
+void describe(A& a, T& v) {
+  a("rotation", v.rotation);
+  a("translation", v.translation);
+}
+template <class A, pipeline::Like<CameraModel> T>
+void describe(A& a, T& v) {
+  a("width", v.width);
+  a("height", v.height);
+  a("fx", v.fx);
+  a("fy", v.fy);
+  a("cx", v.cx);
+  a("cy", v.cy);
+  a("distortion", v.distortion);
+}
+template <class A, pipeline::Like<RigSensor> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("kind", v.kind);
+  a("topic", v.topic);
+  a("frame_id", v.frame_id);
+  a("vehicle_from_sensor", v.vehicle_from_sensor);
+  a("camera", v.camera);
+  a("capacity", v.capacity);
+  a("intensity_scale", v.intensity_scale);
+  a("motion_compensated", v.motion_compensated);
+  a("ray_origin", v.ray_origin);
+  a("stamp", v.stamp);
+  a("period_ns", v.period);
+  a("duration_ns", v.duration);
+  a("readout_ns", v.readout);
+  a("driver_delay_ns", v.driver_delay);
+  a("jitter_ns", v.jitter);
+  a("drift_ppm", v.drift_ppm);
+  a("phase_ns", v.phase);
+  a("declared_delay_ns", v.declared_delay);
+}
+template <class A, pipeline::Like<Rig> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("file", v.file);
+  a("drive", v.drive);
+  a("world_frame", v.world_frame);
+  a("vehicle_frame", v.vehicle_frame);
+  a("sensors", v.sensors);
+}
+template <class A, pipeline::Like<LogProblem> T>
+void describe(A& a, T& v) {
+  a("kind", v.kind);
+  a("offset", v.offset);
+  a("detail", v.detail);
+}
+
+}  // namespace takt::sensors
+
+namespace takt::sched {
+
+template <class A, pipeline::Like<Core> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("cpu", v.cpu);
+  a("reserve", v.reserve);
+  a("wakeup_window_ns", v.wakeup_window);
+  a("publish_window_ns", v.publish_window);
+}
+template <class A, pipeline::Like<Board> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("cores", v.cores);
+  a("clock_error_ns", v.clock_error);
+}
+template <class A, pipeline::Like<Sensor::Phase> T>
+void describe(A& a, T& v) {
+  a("offset_ns", v.offset);
+  a("jitter_ns", v.jitter);
+}
+template <class A, pipeline::Like<Sensor> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("period_ns", v.period);
+  a("delay_min_ns", v.delay_min);
+  a("delay_max_ns", v.delay_max);
+  a("drift_ppm", v.drift_ppm);
+  a("phase", v.phase);
+}
+template <class A, pipeline::Like<Budget> T>
+void describe(A& a, T& v) {
+  a("cores", v.cores);
+  a("time_ns", v.time);
+  a("provenance", v.provenance);
+  a("samples", v.samples);
+  a("margin", v.margin);
+  a("high_water_ns", v.high_water);
+}
+template <class A, pipeline::Like<Variant> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("budgets", v.budgets);
+}
+template <class A, pipeline::Like<Absence> T>
+void describe(A& a, T& v) {
+  a("hold", v.hold);
+}
+template <class A, pipeline::Like<Input> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("from_sensor", v.from_sensor);
+  a("source", v.source);
+  a("feedback", v.feedback);
+  a("absence", v.absence);
+}
+template <class A, pipeline::Like<Stage> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("rates", v.rates);
+  a("variants", v.variants);
+  a("inputs", v.inputs);
+  a("overrun", v.overrun);
+  a("slack_ns", v.slack);
+}
+template <class A, pipeline::Like<Chain> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("sensor", v.sensor);
+  a("stages", v.stages);
+  for (std::size_t q = 0; q < kQuantities; ++q) a(name_of(static_cast<Quantity>(q)), v.limits[q]);
+}
+template <class A, pipeline::Like<Problem> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("board", v.board);
+  a("hyperperiod_ns", v.hyperperiod);
+  a("sensors", v.sensors);
+  a("stages", v.stages);
+  a("chains", v.chains);
+}
+template <class A, pipeline::Like<TickClock> T>
+void describe(A& a, T& v) {
+  a("hyperperiod_ns", v.hyperperiod);
+  a("ticks", v.ticks);
+}
+template <class A, pipeline::Like<Slot> T>
+void describe(A& a, T& v) {
+  a("stage", v.stage);
+  a("job", v.job);
+  a("cores", v.cores);
+  a("start", v.start);
+  a("end", v.end);
+}
+template <class A, pipeline::Like<Binding> T>
+void describe(A& a, T& v) {
+  a("stage", v.stage);
+  a("job", v.job);
+  a("input", v.input);
+  a("producer_stage", v.producer_stage);
+  a("producer_job", v.producer_job);
+  a("producer_shift", v.producer_shift);
+}
+template <class A, pipeline::Like<Choice> T>
+void describe(A& a, T& v) {
+  a("rate", v.rate);
+  a("variant", v.variant);
+  a("budget", v.budget);
+}
+template <class A, pipeline::Like<ChainBound> T>
+void describe(A& a, T& v) {
+  a("chain", v.chain);
+  for (std::size_t q = 0; q < kQuantities; ++q) a(name_of(static_cast<Quantity>(q)), v.bounds[q]);
+  a("terms", v.terms);
+}
+template <class A, pipeline::Like<Schedule> T>
+void describe(A& a, T& v) {
+  a("clock", v.clock);
+  a("choices", v.choices);
+  a("slots", v.slots);
+  a("bindings", v.bindings);
+  a("bounds", v.bounds);
+}
+template <class A, pipeline::Like<RealtimeRights> T>
+void describe(A& a, T& v) {
+  a("fifo", v.fifo);
+  a("affinity", v.affinity);
+  a("memory_locked", v.memory_locked);
+  a("refused", v.refused);
+}
+template <class A, pipeline::Like<DispatchResult> T>
+void describe(A& a, T& v) {
+  a("hyperperiods_run", v.hyperperiods_run);
+  a("stopped", v.stopped);
+  a("rights", v.rights);
+  a("started_ns", v.started);
+  a("core_busy", v.core_busy);
+}
+
+}  // namespace takt::sched
+
+namespace takt::transport {
+
+template <class A, pipeline::Like<Pool> T>
+void describe(A& a, T& v) {
+  a("payload_capacity", v.payload_capacity);
+  a("chunk_bytes", v.chunk_bytes);
+  a("chunks", v.chunks);
+  a("topics", v.topics);
+}
+template <class A, pipeline::Like<PoolPlan> T>
+void describe(A& a, T& v) {
+  a("pools", v.pools);
+  a("user_bytes", v.user_bytes);
+  a("management_bytes", v.management_bytes);
+}
+template <class A, pipeline::Like<PoolUse> T>
+void describe(A& a, T& v) {
+  a("chunk_bytes", v.chunk_bytes);
+  a("chunks", v.chunks);
+  a("used", v.used);
+  a("most_used", v.most_used);
+}
+
+}  // namespace takt::transport
+
+namespace takt {
+
+template <class A, pipeline::Like<ClockMap<TableDomain, SensorDomain>> T>
+void describe(A& a, T& v) {
+  a("table_origin_ns", v.from_origin);
+  a("sensor_origin_ns", v.to_origin);
+  a("rate_ppb", v.rate_ppb);
+  a("error_ns", v.error);
+  a("valid_from_ns", v.valid_from);
+  a("valid_to_ns", v.valid_to);
+}
+
+}  // namespace takt
+
+namespace takt::pipeline {
+
+template <class A, Like<HashedInput> T>
+void describe(A& a, T& v) {
+  a("role", v.role);
+  a("path", v.path);
+  a("digest", v.digest);
+}
+template <class A, Like<Environment> T>
+void describe(A& a, T& v) {
+  a("host", v.host);
+  a("kernel", v.kernel);
+  a("cpu_model", v.cpu_model);
+  a("isa_class", v.isa_class);
+  a("clock_source", v.clock_source);
+  a("governor", v.governor);
+  a("compiler", v.compiler);
+  a("jpeg_library", v.jpeg_library);
+  a("cores", v.cores);
+  a("preempt_rt", v.preempt_rt);
+  a("cgroup_quota_cores", v.cgroup_quota_cores);
+  a("steal_share", v.steal_share);
+  a("shared_memory_free", v.shared_memory_free);
+  a("warnings", v.warnings);
+}
+template <class A, Like<TopicDigest> T>
+void describe(A& a, T& v) {
+  a("topic", v.topic);
+  a("chunks", v.chunks);
+  a("digest", v.digest);
+  a("compared", v.compared);
+}
+template <class A, Like<SensorHealth> T>
+void describe(A& a, T& v) {
+  a("sensor", v.sensor);
+  a("messages", v.messages);
+  a("bad_frames", v.bad_frames);
+  a("invalid_points", v.invalid_points);
+  a("dropped_points", v.dropped_points);
+  a("gaps", v.gaps);
+  a("repeats", v.repeats);
+  a("order_faults", v.order_faults);
+  a("unused", v.unused);
+  a("examples", v.examples);
+}
+template <class A, Like<StageInfo> T>
+void describe(A& a, T& v) {
+  a("type", v.type);
+  a("variant", v.variant);
+  a("topic", v.topic);
+}
+template <class A, Like<RunData> T>
+void describe(A& a, T& v) {
+  a("command", v.command);
+  a("pipeline_name", v.pipeline_name);
+  a("log_path", v.log_path);
+  a("mode", v.mode);
+  a("transport", v.transport);
+  a("rate", v.rate);
+  a("interrupted", v.interrupted);
+  a("inputs", v.inputs);
+  a("environment", v.environment);
+  a("rig", v.rig);
+  a("problem", v.problem);
+  a("schedule", v.schedule);
+  a("schedule_notes", v.schedule_notes);
+  a("stages", v.stages);
+  a("sensor_from_table", v.sensor_from_table);
+  a("dispatch", v.dispatch);
+  a("log_problems", v.log_problems);
+  a("digests", v.digests);
+  a("health", v.health);
+  a("pools", v.pools);
+  a("pool_use", v.pool_use);
+  a("resident_bytes", v.resident_bytes);
+  a("allocation_guard", v.allocation_guard);
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Every index that the report follows without looking must be in range: files may have been edited.
+Status check_indices(const RunData& run) {
+  const auto wrong = [](const std::string& what) { return fail(Code::kInput, "run.json: " + what); };
+  const std::size_t stages = run.problem.stages.size();
+  TAKT_RETURN_IF_ERROR(sched::check(run.problem));
+  if (run.problem.hyperperiod.ns <= 0 || run.schedule.clock.hyperperiod.ns <= 0 || run.schedule.clock.ticks <= 0) {
+    return wrong("the table has no length");
+  }
+  if (run.sensor_from_table.rate_ppb <= -1'000'000'000) return wrong("the clock map stands still");
+  if (run.schedule.choices.size() != stages) return wrong("schedule.choices does not fit problem.stages");
+  for (std::size_t s = 0; s < stages; ++s) {
+    const sched::Choice& choice = run.schedule.choices[s];
+    if (choice.rate <= 0 || choice.variant >= run.problem.stages[s].variants.size()) {
+      return wrong("schedule.choices/" + std::to_string(s) + " has no such rate or variant");
+    }
+  }
+  for (const sched::Slot& slot : run.schedule.slots) {
+    if (slot.stage >= stages) return wrong("a slot names an unknown stage");
+    for (const std::uint32_t core : slot.cores) {
+      if (core >= run.problem.board.cores.size()) return wrong("a slot names an unknown core");
+    }
+  }
+  for (const sched::Binding& b : run.schedule.bindings) {
+    if (b.stage >= stages || b.producer_stage >= stages) return wrong("a binding names an unknown stage");
+  }
+  for (const sched::ChainBound& b : run.schedule.bounds) {
+    if (b.chain >= run.problem.chains.size()) return wrong("a bound names an unknown chain");
+  }
+  for (const sensors::RigSensor& sensor : run.rig.sensors) {
+    if (sensor.kind > sensors::SensorKind::kEgo) return wrong("a sensor of the rig has an unknown kind");
+    if (sensor.kind == sensors::SensorKind::kCamera && !sensor.camera) return wrong("a camera has no camera model");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Digest> digest_from_hex(std::string_view text) {
+  if (text.size() != 32) return std::nullopt;
+  std::uint64_t halves[2] = {0, 0};
+  for (std::size_t i = 0; i < 32; ++i) {
+    const char c = text[i];
+    std::uint64_t digit = 0;
+    if (c >= '0' && c <= '9') {
+      digit = static_cast<std::uint64_t>(c - '0');
+    } else if (c >= 'a' && c <= 'f') {
+      digit = static_cast<std::uint64_t>(c - 'a') + 10;
+    } else {
+      return std::nullopt;
+    }
+    halves[i / 16] = halves[i / 16] << 4 | digit;
+  }
+  return Digest{halves[0], halves[1]};
+}
+
+std::string manifest_json(const RunData& run) {
+  Json out;
+  out["schema"] = "takt.run";
+  out["version"] = kManifestVersion;
+  out["run"] = JsonWriter::encode(run);
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Status write_manifest(const RunData& run, const std::string& path) {
+  return write_file_atomically(path, manifest_json(run));
+}
+
+Result<RunData> load_run(const std::string& folder) {
+  const std::string path = folder + "/run.json";
+  TAKT_ASSIGN(const std::string text, read_file(path));
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || json.value("schema", Json()) != "takt.run" || !json.contains("run")) {
+    return fail(Code::kInput, path + ": this is no manifest of a takt run");
+  }
+  if (json.value("version", Json()) != kManifestVersion) {
+    return fail(Code::kInput, path + ": written by another version of takt (this one reads version " +
+                                  std::to_string(kManifestVersion) + "); run the replay again");
+  }
+  RunData run;
+  std::string error;
+  JsonReader reader(json["run"], "run", error);
+  if (error.empty()) describe(reader, run);
+  if (!error.empty()) return fail(Code::kInput, path + ": " + error);
+  if (const Status fits = check_indices(run); !fits) return fail(Code::kInput, folder + ": " + fits.error().message);
+  run.run_folder = folder;
+  TAKT_RETURN_IF_ERROR(read_records_mcap(run, folder + "/records.mcap"));
+  TAKT_RETURN_IF_ERROR(read_results_mcap(run, folder + "/results.mcap"));
+  return run;
+}
+
+}  // namespace takt::pipeline

@@ -1,0 +1,22 @@
+// The run folder as data: what takt report, takt diff and --reproduce read again.
+#pragma once
+
+#include <string>
+
+#include "pipeline/report/run_data.h"
+#include "runtime/base/status.h"
+
+namespace takt::pipeline {
+
+// Version of run.json; a change that older readers cannot read gets a new number.
+inline constexpr int kManifestVersion = 1;
+
+// run.json: all of RunData but records (records.mcap), objects, tracks and truth (results.mcap). Atomically.
+Status write_manifest(const RunData& run, const std::string& path);
+std::string manifest_json(const RunData& run);
+
+// Reads a run folder again. Paths in it are as they were at the run; run_folder is set to `folder`.
+// kInput: a file is missing, damaged or does not fit the others, with its name and place.
+Result<RunData> load_run(const std::string& folder);
+
+}  // namespace takt::pipeline

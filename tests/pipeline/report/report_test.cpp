@@ -1,0 +1,296 @@
+#include "pipeline/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "pipeline/report/breakdown.h"
+#include "pipeline/report/report_html.h"
+#include "pipeline/report/report_json.h"
+#include "pipeline/report/text.h"
+#include "runtime/base/file.h"
+#include "tests/pipeline/report/synthetic_run.h"
+
+namespace takt::pipeline {
+namespace {
+
+using namespace test;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+// A folder of its own for every test.
+class ReportTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() / ("takt-report-test-" + std::string(info->name()));
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  [[nodiscard]] std::string folder() const { return folder_.string(); }
+  fs::path folder_;
+};
+using RunFolder = ReportTest;
+
+TEST(ReportJson, ChainsAreFlatObjects) {
+  const json report = json::parse(report_json(synthetic_run(10, false)));
+  EXPECT_EQ(report["verdict"]["outcome"], "PASS");
+  ASSERT_EQ(report["chains"].size(), 2U);
+  const json& camera = report["chains"][0];
+  EXPECT_EQ(camera["name"], "camera to tracks");
+  EXPECT_EQ(camera["bound_ns"], 24'000'000);
+  EXPECT_EQ(camera["published_max_ns"], 22'800'000);
+  EXPECT_EQ(camera["completed_max_ns"], 22'000'000);
+  EXPECT_EQ(camera["held"], 20);
+  EXPECT_EQ(camera["void"], 0);
+  EXPECT_EQ(camera["violated"], 0);
+  EXPECT_EQ(camera["worst_frame"]["path_jobs"], json({0, 0}));
+  EXPECT_EQ(report["stages"][1]["provenance"], "profiled");
+  EXPECT_EQ(report["stages"][0]["job_classes"]["ok"], 30);
+}
+
+TEST(ReportJson, PartsOfTheWorstFrameAddUp) {
+  const json report = json::parse(report_json(synthetic_run(10, true)));
+  for (const json& chain : report["chains"]) {
+    std::int64_t sum = 0;
+    for (const json& part : chain["worst_frame"]["parts"]) sum += part["ns"].get<std::int64_t>();
+    EXPECT_EQ(sum, chain["published_max_ns"].get<std::int64_t>());
+  }
+}
+
+TEST(ReportJson, EqualRunsGiveEqualBytes) {
+  EXPECT_EQ(report_json(synthetic_run(5, true)), report_json(synthetic_run(5, true)));
+}
+
+TEST(ReportHtml, SaysWhatIsSimulatedAndWhatIsCompiled) {
+  RunData run = synthetic_run(5, true);
+  const auto html = [&] { return report_html(run, judge(run), stage_statistics(run), ""); };
+  EXPECT_NE(html().find("simulated drive"), std::string::npos);
+  EXPECT_NE(html().find("none is compiled today"), std::string::npos);
+  EXPECT_NE(html().find("plain image processing for now"), std::string::npos);
+  run.rig.drive = "recorded";
+  EXPECT_NE(html().find("recorded drive"), std::string::npos);
+}
+
+TEST(ReportHtml, EveryMissStandsWithItsCause) {
+  RunData run = synthetic_run(8, true);
+  skip_job(run, kCameraStage, 9);
+  sched::JobRecord& r = record_of(run, kLidarStage, 4);
+  r.job_class = sched::JobClass::kMissing;
+  r.reason = sched::Reason::kFeederLate;
+  r.published = 0;
+  r.inputs[0] = {};
+  r.inputs[0].reason = sched::Reason::kFeederLate;
+  r.flags |= sched::kFlagMissingInput;
+  const std::string html = report_html(run, judge(run), stage_statistics(run), "");
+  EXPECT_NE(html.find("an earlier job of this stage was still running"), std::string::npos);
+  EXPECT_NE(html.find("input cloud had arrived by its stamp, but was not physically there"), std::string::npos);
+}
+
+TEST(Text, FiguresReadTheSameEverywhere) {
+  EXPECT_EQ(ms_text(nanoseconds(12'345'678)), "12.35 ms");
+  EXPECT_EQ(ms_text(nanoseconds(87'654)), "0.0877 ms");
+  EXPECT_EQ(ms_text(nanoseconds(-500'000)), "-0.500 ms");
+  EXPECT_EQ(percent_text(1.0), "100 %");
+  EXPECT_EQ(percent_text(0.99999), "99.9 %") << "less than all must not read as all";
+  EXPECT_EQ(percent_text(0.801), "80.1 %");
+  EXPECT_EQ(count_text(1234567), "1,234,567");
+  EXPECT_EQ(bytes_text(1536), "1.5 KiB");
+  EXPECT_EQ(plural(1, "job", "jobs"), "1 job");
+}
+
+TEST(Summary, IsTenLines) {
+  for (const bool real_time : {false, true}) {
+    const std::string text = ten_lines(synthetic_run(10, real_time));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 10);
+    EXPECT_EQ(text.rfind("verdict  PASS", 0), 0U);
+    EXPECT_NE(text.find("(100 % held)"), std::string::npos);
+  }
+}
+
+// ---- the run folder ---------------------------------------------------------------------------------------------
+
+void expect_equal_records(const RunData& a, const RunData& b) {
+  ASSERT_EQ(a.records.size(), b.records.size());
+  for (std::size_t i = 0; i < a.records.size(); ++i) {
+    const sched::JobRecord &x = a.records[i], &y = b.records[i];
+    EXPECT_EQ(std::tie(x.stage, x.slot, x.job, x.hyperperiod, x.variant, x.cores, x.flags, x.job_class, x.reason),
+              std::tie(y.stage, y.slot, y.job, y.hyperperiod, y.variant, y.cores, y.flags, y.job_class, y.reason));
+    EXPECT_EQ(std::tie(x.nominal_start, x.actual_start, x.completion, x.publication, x.slot_end, x.cpu_ns),
+              std::tie(y.nominal_start, y.actual_start, y.completion, y.publication, y.slot_end, y.cpu_ns));
+    EXPECT_EQ(std::tie(x.page_faults, x.copied_bytes, x.allocations, x.input_count, x.published, x.output_bytes),
+              std::tie(y.page_faults, y.copied_bytes, y.allocations, y.input_count, y.published, y.output_bytes));
+    EXPECT_EQ(x.published != 0 ? x.output : Digest{}, y.output);
+    for (std::size_t k = 0; k < x.input_count; ++k) {
+      const sched::InputRecord &p = x.inputs[k], &q = y.inputs[k];
+      EXPECT_EQ(std::tie(p.job, p.capture_ns, p.arrival_ns, p.kind, p.reason, p.moved),
+                std::tie(q.job, q.capture_ns, q.arrival_ns, q.kind, q.reason, q.moved));
+    }
+  }
+}
+
+TEST_F(RunFolder, ComesBackAsItWas) {
+  RunData run = synthetic_run(6, true);
+  skip_job(run, kCameraStage, 3);
+  ObjectFrame objects;
+  objects.stage = kLidarStage;
+  objects.job = 2;
+  objects.list.count = 2;
+  objects.list.sensor = 1;
+  objects.list.stamp_ns = run.sensor_from_table.to_origin.ns + 5;
+  objects.list.objects[1].x = 1.25F;
+  objects.list.objects[1].flags = kHasPosition | kHasBox;
+  run.objects.push_back(objects);
+  run.interrupted = true;
+  run.log_problems = {{"bad CRC", 77, "chunk 3"}};
+  const auto outcome = write_run(run, folder());
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(*outcome, outcome_of(run));
+  auto loaded = load_run(folder());
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->run_folder, folder());
+  loaded->run_folder = run.run_folder;
+  EXPECT_EQ(manifest_json(*loaded), manifest_json(run));
+  expect_equal_records(run, *loaded);
+  EXPECT_EQ(report_json(*loaded), report_json(run));
+  ASSERT_EQ(loaded->objects.size(), 1U);
+  EXPECT_EQ(loaded->objects[0].job, 2U);
+  EXPECT_EQ(loaded->objects[0].list.count, 2U);
+  EXPECT_EQ(loaded->objects[0].list.objects[1].x, 1.25F);
+  ASSERT_EQ(loaded->tracks.size(), run.tracks.size());
+  for (std::size_t i = 0; i < run.tracks.size(); ++i) {
+    EXPECT_EQ(loaded->tracks[i].job, run.tracks[i].job);
+    EXPECT_EQ(loaded->tracks[i].list.count, run.tracks[i].list.count);
+    EXPECT_EQ(loaded->tracks[i].list.tracks[0].x, run.tracks[i].list.tracks[0].x);
+  }
+  ASSERT_EQ(loaded->truth.size(), run.truth.size());
+  EXPECT_EQ(loaded->truth[3].boxes[1].lidar_points, 40U);
+}
+
+TEST_F(RunFolder, LeavesExactlyTheNamedFiles) {
+  ASSERT_TRUE(write_run(synthetic_run(3, false), folder()));
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"junit.xml", "records.mcap", "report.html", "report.json", "results.mcap",
+                                             "run.json"}));
+}
+
+TEST_F(RunFolder, SaysWhichFileIsMissing) {
+  ASSERT_TRUE(write_run(synthetic_run(3, false), folder()));
+  fs::remove(folder_ / "records.mcap");
+  const auto loaded = load_run(folder());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, Code::kInput);
+  EXPECT_NE(loaded.error().message.find("records.mcap"), std::string::npos);
+}
+
+TEST_F(RunFolder, RefusesDamagedManifests) {
+  ASSERT_TRUE(write_run(synthetic_run(3, false), folder()));
+  const std::string path = folder() + "/run.json";
+  const std::string good = *read_file(path);
+  const auto message = [&](const std::function<void(json&)>& damage) {
+    json manifest = json::parse(good);
+    damage(manifest);
+    EXPECT_TRUE(write_file_atomically(path, manifest.dump()));
+    const auto loaded = load_run(folder());
+    EXPECT_FALSE(loaded);
+    return loaded ? std::string() : loaded.error().message;
+  };
+  EXPECT_NE(message([](json& m) { m["version"] = 99; }).find("another version"), std::string::npos);
+  EXPECT_NE(message([](json& m) { m["run"].erase("rig"); }).find("run/rig: missing"), std::string::npos);
+  EXPECT_NE(message([](json& m) { m["run"]["rate"] = "fast"; }).find("run/rate: expected a number"), std::string::npos);
+  EXPECT_NE(message([](json& m) { m["run"]["schedule"]["slots"][2]["stage"] = 7; }).find("unknown stage"),
+            std::string::npos);
+  EXPECT_NE(message([](json& m) { m["run"]["schedule"]["slots"][2]["stage"] = -7; }).find("slots/2/stage"),
+            std::string::npos);
+  EXPECT_NE(message([](json& m) { m["run"]["digests"][0]["digest"] = "xyz"; }).find("32 hexadecimal digits"),
+            std::string::npos);
+  EXPECT_NE(message([](json& m) { m = json::array(); }).find("no manifest"), std::string::npos);
+  ASSERT_TRUE(write_file_atomically(path, good.substr(0, good.size() / 2)));
+  EXPECT_FALSE(load_run(folder()));
+}
+
+TEST_F(RunFolder, RefusesARecordingCutShort) {
+  ASSERT_TRUE(write_run(synthetic_run(20, false), folder()));
+  const std::string path = folder() + "/records.mcap";
+  fs::resize_file(path, fs::file_size(path) / 2);
+  const auto loaded = load_run(folder());
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, Code::kInput);
+  EXPECT_NE(loaded.error().message.find("records.mcap"), std::string::npos);
+}
+
+TEST(RunFolderErrors, AFolderThatCannotBeMade) {
+  const Status written = write_report(synthetic_run(2, false), "/proc/takt/run");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, Code::kEnvironment);
+}
+
+// ---- diff -------------------------------------------------------------------------------------------------------
+
+TEST(Diff, EqualRuns) {
+  const DiffResult diff = diff_runs(synthetic_run(5, false), synthetic_run(5, false));
+  EXPECT_TRUE(diff.outputs_equal);
+  EXPECT_TRUE(diff.inputs.empty());
+  EXPECT_EQ(diff.compared, 30U);
+  EXPECT_FALSE(diff.first);
+}
+
+TEST(Diff, FindsTheFirstJobInTableOrder) {
+  const RunData a = synthetic_run(5, false);
+  RunData b = synthetic_run(5, false);
+  record_of(b, kCameraStage, 9).output.low ^= 1;  // 308 ms
+  record_of(b, kFusionStage, 4).output.low ^= 1;  // 220 ms
+  record_of(b, kFusionStage, 6).output.low ^= 1;
+  const DiffResult diff = diff_runs(a, b);
+  EXPECT_FALSE(diff.outputs_equal);
+  EXPECT_EQ(diff.differing, 3U);
+  ASSERT_TRUE(diff.first);
+  EXPECT_EQ(diff.first->stage, "fusion");
+  EXPECT_EQ(diff.first->job, 4U);
+  EXPECT_EQ(diff.first->what, "equal inputs, other bytes");
+  EXPECT_NE(diff.text().find("first    fusion job 4"), std::string::npos);
+}
+
+TEST(Diff, SaysWhichInputOfTheJobDiffered) {
+  const RunData a = synthetic_run(5, false);
+  RunData b = synthetic_run(5, false);
+  sched::JobRecord& r = record_of(b, kFusionStage, 4);
+  r.output.low ^= 1;
+  r.inputs[1].job = 0;
+  EXPECT_EQ(diff_runs(a, b).first->what, "input 1 came from 1 in A and 0 in B");
+}
+
+TEST(Diff, UnpublishedAndShorterRunsDiffer) {
+  const RunData a = synthetic_run(5, false);
+  RunData b = synthetic_run(5, false);
+  skip_job(b, kLidarStage, 2);
+  EXPECT_EQ(diff_runs(a, b).first->what, "published only in A");
+  EXPECT_EQ(diff_runs(b, a).first->what, "published only in B");
+  const DiffResult shorter = diff_runs(a, synthetic_run(4, false));
+  EXPECT_FALSE(shorter.outputs_equal);
+  EXPECT_EQ(shorter.differing, 6U);
+  EXPECT_EQ(shorter.first->job, 12U);
+}
+
+TEST(Diff, NamesInputsThatDiffer) {
+  const RunData a = synthetic_run(3, false);
+  RunData b = synthetic_run(3, false);
+  b.inputs[1].digest.low ^= 1;
+  b.inputs.push_back({"budgets", "budgets.yaml", {}});
+  b.schedule.slots[0].start += 1;
+  const DiffResult diff = diff_runs(a, b);
+  ASSERT_EQ(diff.inputs.size(), 3U);
+  EXPECT_EQ(diff.inputs[0].role, "pipeline");
+  EXPECT_EQ(diff.inputs[1].role, "budgets");
+  EXPECT_EQ(diff.inputs[1].a, "absent");
+  EXPECT_EQ(diff.inputs[2].role, "schedule");
+  EXPECT_TRUE(diff.outputs_equal);
+  EXPECT_EQ(json::parse(diff.json())["inputs"].size(), 3U);
+}
+
+}  // namespace
+}  // namespace takt::pipeline
