@@ -65,6 +65,9 @@ class LidarDecoder final : public Decoder {
     std::memset(payload.data(), 0, 64);
     cloud.capacity = capacity_;
     cloud.motion_compensated = compensated_ ? 1 : 0;
+    float *const xs = cloud.x(), *const ys = cloud.y(), *const zs = cloud.z(), *const shades = cloud.intensity();
+    std::int32_t* const times = cloud.time_ns();
+    std::uint16_t* const rings = cloud.ring();
     std::uint32_t n = 0;
     for (std::size_t i = 0; i < layout.points(); ++i) {
       const std::byte* point = layout.point(i);
@@ -79,14 +82,14 @@ class LidarDecoder final : public Decoder {
         ++report.dropped_points;
         continue;
       }
-      cloud.x()[n] = px;
-      cloud.y()[n] = py;
-      cloud.z()[n] = pz;
+      xs[n] = px;
+      ys[n] = py;
+      zs[n] = pz;
       const double shade = intensity ? intensity.at(point) * scale_ : 0;
-      cloud.intensity()[n] = std::isfinite(shade) ? static_cast<float>(std::clamp(shade, 0.0, 1.0)) : 0;
-      cloud.time_ns()[n] = time.at(point);
+      shades[n] = std::isfinite(shade) ? static_cast<float>(std::clamp(shade, 0.0, 1.0)) : 0;
+      times[n] = time.at(point);
       const double row = ring ? ring.at(point) : 0;
-      cloud.ring()[n] = row >= 0 && row <= 65535 ? static_cast<std::uint16_t>(row) : 0;
+      rings[n] = row >= 0 && row <= 65535 ? static_cast<std::uint16_t>(row) : 0;
       ++n;
     }
     cloud.count = n;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -41,7 +42,22 @@ inline std::string footer() {
   return record(0x02, le<std::uint64_t>(0) + le<std::uint64_t>(0) + le<std::uint32_t>(0)) + kMagic;
 }
 
-inline std::string temporary(const std::string& name) { return ::testing::TempDir() + name; }
+// A folder of this process's own, removed at its end.
+inline const std::string& temporary_folder() {
+  struct Folder {
+    Folder() {
+      std::string name = ::testing::TempDir() + "takt-logs-XXXXXX";
+      if (::mkdtemp(name.data()) != nullptr) path = name;
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    std::string path;
+  };
+  static const Folder folder;
+  return folder.path;
+}
+inline std::string temporary(const std::string& name) { return temporary_folder() + "/" + name; }
 inline void write_bytes(const std::string& path, const std::string& bytes) {
   std::filesystem::remove(path);  // truncating a file makes some file systems wait for the disk
   std::ofstream(path, std::ios::binary) << bytes;

@@ -356,7 +356,7 @@ TEST(OpenLog, SaysWhatIsWrong) {
     return reader.error().message;
   };
   EXPECT_THAT(message_of(temporary("absent.mcap")), HasSubstr("No such file"));
-  EXPECT_THAT(message_of(::testing::TempDir()), HasSubstr("folder"));
+  EXPECT_THAT(message_of(test::temporary_folder()), HasSubstr("folder"));
   write_bytes(temporary("empty.mcap"), "");
   EXPECT_THAT(message_of(temporary("empty.mcap")), HasSubstr("is empty"));
   write_bytes(temporary("text.mcap"), "hello, world");
@@ -380,7 +380,7 @@ TEST(McapWriter, NothingAppearsBeforeFinish) {
     EXPECT_FALSE(std::filesystem::exists(path));
   }
   EXPECT_FALSE(std::filesystem::exists(path));
-  for (const auto& entry : std::filesystem::directory_iterator(::testing::TempDir())) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::temporary_folder())) {
     EXPECT_THAT(entry.path().filename().string(), ::testing::Not(HasSubstr("unfinished.mcap")));
   }
 }
