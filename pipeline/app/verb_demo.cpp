@@ -11,7 +11,9 @@
 #include "pipeline/app/app.h"
 #include "pipeline/assembly/environment.h"
 #include "pipeline/assembly/profile.h"
+#include "pipeline/report/diff.h"
 #include "pipeline/report/report.h"
+#include "pipeline/report/run_folder.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/model/budgets.h"
 

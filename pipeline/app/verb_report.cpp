@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "pipeline/app/app.h"
+#include "pipeline/report/diff.h"
 #include "pipeline/report/report.h"
+#include "pipeline/report/run_folder.h"
 
 namespace takt::app {
 namespace {

@@ -10,7 +10,7 @@
 #include "pipeline/app/app.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/validate.h"
-#include "scheduler/model/budgets.h"
+#include "scheduler/model/yaml.h"
 #include "scheduler/model/what_if.h"
 #include "scheduler/synthesis/synthesis.h"
 

@@ -89,9 +89,15 @@ TEST_F(ShippedDrive, EveryChainInstanceIsHeldInLockstep) {
   ASSERT_EQ(judgement.chains.size(), config->problem.chains.size());
   for (const pipeline::ChainJudgement& chain : judgement.chains) {
     EXPECT_GT(chain.latency().held, 10U) << chain.name;
-    for (const pipeline::QuantityJudgement& quantity : chain.quantities) {
-      EXPECT_EQ(quantity.void_count, 0U) << chain.name;
-      EXPECT_EQ(quantity.violated, 0U) << chain.name;
+    for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+      const pipeline::QuantityJudgement& quantity = chain.quantities[q];
+      const std::string what = chain.name + " " + sched::name_of(static_cast<sched::Quantity>(q));
+      EXPECT_EQ(quantity.void_count, 0U) << what;
+      for (const pipeline::Instance& instance : quantity.instances) {
+        EXPECT_NE(instance.state, pipeline::InstanceState::kViolated)
+            << what << " of sample " << instance.sample << " at output " << instance.output << ": "
+            << instance.published.ns << " ns, bound " << (quantity.bound ? quantity.bound->ns : -1);
+      }
     }
   }
 }
