@@ -31,7 +31,7 @@ constexpr std::uint64_t chunk_bytes(std::uint64_t payload_capacity) {
 }
 
 // Chunks of one topic: open loans, queued and held ones of every subscriber, and the last chunk that the library keeps.
-constexpr std::uint32_t chunk_count(const TopicSpec& topic) {
+inline std::uint32_t chunk_count(const TopicSpec& topic) {
   std::uint32_t count = topic.loans + 1;
   for (const SubscriberSpec& subscriber : topic.subscribers) count += subscriber.queue_depth + subscriber.held;
   return count;
