@@ -142,18 +142,23 @@ std::string refute_stage(const Problem& problem, const Options& options, std::si
   return best;
 }
 
+// Slots against the idle share, and slots with the slack behind them against the whole hyperperiod.
 std::string refute_load(const Problem& problem, const Options& options, const std::vector<Least>& least) {
+  Duration demand;
+  Duration slack;
+  std::vector<std::size_t> order;
+  for (std::size_t stage = 0; stage < least.size(); ++stage) {
+    demand += least[stage].demand;
+    slack += problem.stages[stage].slack * least[stage].rate;
+    order.push_back(stage);
+  }
   double capacity = 0;
   for (const Core& core : problem.board.cores) {
     capacity += static_cast<double>(problem.hyperperiod.ns) * (1.0 - idle_share(core));
   }
-  Duration demand;
-  std::vector<std::size_t> order;
-  for (std::size_t stage = 0; stage < least.size(); ++stage) {
-    demand += least[stage].demand;
-    order.push_back(stage);
-  }
-  if (static_cast<double>(demand.ns) <= capacity) return "";
+  const auto cores = static_cast<std::int64_t>(problem.board.cores.size());
+  const bool overloaded = static_cast<double>(demand.ns) > capacity;
+  if (!overloaded && demand + slack <= problem.hyperperiod * cores) return "";
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return least[a].demand > least[b].demand; });
   std::vector<std::string> parts;
@@ -162,12 +167,14 @@ std::string refute_load(const Problem& problem, const Options& options, const st
     parts.push_back(describe(problem, stage, choice) + " " + std::to_string(choice.rate) + " x " +
                     ms_text({least[stage].demand.ns / choice.rate}));
   }
-  const Duration room{static_cast<std::int64_t>(capacity)};
+  const Duration need = overloaded ? demand : demand + slack;
+  const Duration room = overloaded ? Duration{static_cast<std::int64_t>(capacity)} : problem.hyperperiod * cores;
   return "the cores are overloaded: in a hyperperiod of " + ms_text(problem.hyperperiod) +
-         " the stages need at least " + ms_text(demand) + " of core time (" + list_text(parts) + "), the " +
-         std::to_string(problem.board.cores.size()) + " cores have " + ms_text(room) +
-         " beside their reserve: " + ms_text(demand - room) + " too much. Cheapest remedy: a lower rate or a cheaper " +
-         "variant of '" + problem.stages[order.front()].name + "', or another core";
+         " the stages need at least " + ms_text(need) + " of core time (" + list_text(parts) +
+         (overloaded ? "" : ", and " + ms_text(slack) + " of slack behind them") + "), the " + std::to_string(cores) +
+         (cores == 1 ? " core has " : " cores have ") + ms_text(room) + (overloaded ? " beside their reserve" : "") +
+         ": " + ms_text(need - room) + " too much. Cheapest remedy: a lower rate or a cheaper variant of '" +
+         problem.stages[order.front()].name + "'" + (overloaded ? "" : ", less slack") + ", or another core";
 }
 
 // All jobs of a stage run on its home cores, so the stages must be divided among the cores. Exact while the search

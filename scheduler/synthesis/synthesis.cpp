@@ -174,6 +174,7 @@ std::string rate_text(const Problem& problem, std::int64_t rate) {
   return text + " Hz";
 }
 
+// `why`: what kept the preferred combination from being taken.
 void note_what_was_given_up(const Problem& problem, const Schedule& schedule, const std::string& why,
                             std::vector<std::string>& notes) {
   for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
@@ -186,13 +187,14 @@ void note_what_was_given_up(const Problem& problem, const Schedule& schedule, co
     if (choice.rate != s.rates.front()) {
       parts.push_back(rate_text(problem, choice.rate) + " instead of " + rate_text(problem, s.rates.front()));
     }
-    if (!parts.empty()) notes.push_back("stage '" + s.name + "' runs with " + list_text(parts) + ": " + why);
-    if (choice.budget.cores != s.variants[choice.variant].budgets.front().cores) {
-      notes.push_back("stage '" + s.name + "' runs on " + std::to_string(choice.budget.cores) +
-                      (choice.budget.cores == 1 ? " core" : " cores") + " instead of " +
-                      std::to_string(s.variants[choice.variant].budgets.front().cores));
+    const int preferred = s.variants[choice.variant].budgets.front().cores;
+    if (choice.budget.cores != preferred) {
+      parts.push_back(std::to_string(choice.budget.cores) + (choice.budget.cores == 1 ? " core" : " cores") +
+                      " instead of " + std::to_string(preferred));
     }
+    if (!parts.empty()) notes.push_back("stage '" + s.name + "' runs with " + list_text(parts));
   }
+  if (!notes.empty()) notes.push_back("the preferred choices were not possible: " + why);
 }
 
 }  // namespace
