@@ -66,8 +66,9 @@ struct ScheduleOptions {
 void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positional_pipeline = true);
 
 struct Admitted {
-  pipeline::PipelineConfig config;
+  pipeline::PipelineConfig config;  // problem: as changed by the what-ifs
   sched::Answer answer;
+  sched::Problem any_cores;  // the same without the what-ifs on core counts: what --gang may choose from
 };
 // Loads, applies budgets and what-ifs, synthesizes, and lets the independent validator check the table.
 Result<Admitted> admit(const ScheduleOptions& options);

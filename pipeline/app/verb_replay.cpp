@@ -17,7 +17,7 @@ namespace {
 
 struct Options {
   ScheduleOptions schedule;
-  std::string log, out, transport = "iceoryx", roudi = "embedded", isa, digests;
+  std::string log, out, transport = "iceoryx", roudi = "embedded", isa, digests, save_digests;
   std::vector<std::string> gang;
   bool lockstep = false, quiet = false, json = false, require_judged = false;
   double rate = 1;
@@ -25,14 +25,14 @@ struct Options {
 };
 
 // "stage=k": the same table with the stage on k of its cores.
-Status apply_gang(const pipeline::PipelineConfig& config, sched::Schedule& schedule, const std::string& text) {
+Status apply_gang(const sched::Problem& problem, sched::Schedule& schedule, const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::string digits = equals == std::string::npos ? "" : text.substr(equals + 1);
   if (digits.size() != 1 || digits[0] < '1' || digits[0] > '9') {
     return fail(Code::kUsage, "--gang expects stage=cores, for example lidar_detect=1; found '" + text + "'");
   }
-  TAKT_ASSIGN(schedule, pipeline::with_cores(config, std::move(schedule), text.substr(0, equals), digits[0] - '0'));
-  return sched::validate(config.problem, schedule);
+  TAKT_ASSIGN(schedule, pipeline::with_cores(problem, std::move(schedule), text.substr(0, equals), digits[0] - '0'));
+  return sched::validate(problem, schedule);
 }
 
 Result<pipeline::RunData> execute(const Options& options) {
@@ -48,7 +48,10 @@ Result<pipeline::RunData> execute(const Options& options) {
                 "not admitted, nothing was run\n" + sched::explain(admitted.config.problem, admitted.answer, 100));
   }
   sched::Schedule schedule = *admitted.answer.schedule;
-  for (const std::string& gang : options.gang) TAKT_RETURN_IF_ERROR(apply_gang(admitted.config, schedule, gang));
+  for (const std::string& gang : options.gang) {
+    admitted.config.problem = admitted.any_cores;
+    TAKT_RETURN_IF_ERROR(apply_gang(admitted.config.problem, schedule, gang));
+  }
 
   // The run folder comes first: when it cannot be made, nothing has been computed in vain.
   std::error_code error;
@@ -79,6 +82,7 @@ Result<pipeline::RunData> execute(const Options& options) {
     data.inputs.push_back({"budgets", options.schedule.budgets, hash});
   }
   if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::compare_digests(data, options.digests));
+  if (!options.save_digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::save_digests(data, options.save_digests));
   return data;
 }
 
@@ -127,6 +131,7 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--gang", options->gang, "the same table with a stage on fewer cores: stage=k (repeatable)");
   verb->add_option("--isa", options->isa, "insist on this instruction set class of digests");
   verb->add_option("--digests", options->digests, "compare the output digests with this file");
+  verb->add_option("--save-digests", options->save_digests, "write the output digests of this run into this file");
   verb->add_flag("--require-judged", options->require_judged, "exit 1 when deadlines could not be judged");
   verb->add_flag("--json", options->json, "print report.json on stdout");
   verb->add_flag("-q,--quiet", options->quiet, "no progress line, no summary");

@@ -10,8 +10,8 @@
 #include "pipeline/app/app.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/validate.h"
-#include "scheduler/model/yaml.h"
 #include "scheduler/model/what_if.h"
+#include "scheduler/model/yaml.h"
 #include "scheduler/synthesis/synthesis.h"
 
 namespace takt::app {
@@ -56,10 +56,14 @@ Result<Admitted> admit(const ScheduleOptions& options) {
     TAKT_ASSIGN(const sched::BudgetTable budgets, sched::load_budgets(options.budgets));
     TAKT_RETURN_IF_ERROR(sched::apply_budgets(config.problem, budgets));
   }
-  for (const std::string& change : options.what_if) TAKT_RETURN_IF_ERROR(sched::apply_what_if(config.problem, change));
+  sched::Problem any_cores = config.problem;
+  for (const std::string& change : options.what_if) {
+    TAKT_RETURN_IF_ERROR(sched::apply_what_if(config.problem, change));
+    if (change.find(".cores=") == std::string::npos) TAKT_RETURN_IF_ERROR(sched::apply_what_if(any_cores, change));
+  }
   sched::SynthesisOptions synthesis;
   synthesis.seed = options.seed;
-  Admitted out{std::move(config), {}};
+  Admitted out{std::move(config), {}, std::move(any_cores)};
   out.answer = sched::synthesize(out.config.problem, synthesis);
   if (out.answer.verdict == sched::Verdict::kFeasible) {
     // No table is used that the independent validator has not accepted.

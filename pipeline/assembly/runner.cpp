@@ -179,9 +179,9 @@ transport::TransportSpec plan_transport(const PipelineConfig& config, const sche
   return spec;
 }
 
-Result<sched::Schedule> with_cores(const PipelineConfig& config, sched::Schedule schedule, const std::string& stage,
+Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedule schedule, const std::string& stage,
                                    int cores) {
-  const auto& stages = config.problem.stages;
+  const auto& stages = problem.stages;
   std::size_t index = 0;
   while (index < stages.size() && stages[index].name != stage) ++index;
   if (index == stages.size()) return fail(Code::kUsage, "no stage is called '" + stage + "'");
@@ -202,9 +202,7 @@ Result<sched::Schedule> with_cores(const PipelineConfig& config, sched::Schedule
   for (sched::Slot& slot : schedule.slots) {
     if (slot.stage == index) slot.cores.erase(slot.cores.begin(), slot.cores.end() - cores);
   }
-  const Duration slot_budget = choice.budget.time;
-  choice.budget = *found;
-  choice.budget.time = slot_budget;  // the slots stay as they are
+  choice.budget = *found;  // the slots stay as they are
   return schedule;
 }
 

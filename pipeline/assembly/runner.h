@@ -34,7 +34,7 @@ transport::TransportSpec plan_transport(const PipelineConfig& config, const sche
                                         transport::Backend backend, bool lossless, std::uint64_t run);
 
 // The same table with `stage` on `cores` of its cores; kConfiguration unless its budget for that k fits its slots.
-Result<sched::Schedule> with_cores(const PipelineConfig& config, sched::Schedule schedule, const std::string& stage,
+Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedule schedule, const std::string& stage,
                                    int cores);
 
 }  // namespace takt::pipeline

@@ -61,7 +61,7 @@ TEST_F(ShippedDrive, DigestsAreEqualAcrossRepeatsCoresLoadAndTransports) {
   EXPECT_EQ(digests_of(run(*two_cores, transport::Backend::kLocal)), wanted) << "repeat";
   EXPECT_EQ(digests_of(run(*two_cores, transport::Backend::kIceoryxEmbedded)), wanted) << "iceoryx";
 
-  const auto one_core = pipeline::with_cores(*full, *two_cores, "lidar_detect", 1);
+  const auto one_core = pipeline::with_cores(full->problem, *two_cores, "lidar_detect", 1);
   ASSERT_TRUE(one_core) << one_core.error().message;
   std::atomic<bool> stop{false};
   std::thread hog([&stop] {
