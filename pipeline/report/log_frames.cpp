@@ -13,6 +13,8 @@ namespace {
 
 using Message = std::vector<std::byte>;
 
+constexpr std::int64_t kFurthest = 3;  // periods between a moment and the frame shown for it
+
 // The message nearest to a moment, as the log is read in order.
 struct Nearest {
   std::int64_t distance = 0;
@@ -79,7 +81,8 @@ std::optional<std::size_t> first_of(const sensors::Rig& rig, sensors::SensorKind
 
 std::optional<CameraFrame> decode_camera(const sensors::Rig& rig, std::size_t sensor, const Nearest& nearest) {
   auto decoder = sensors::make_camera_decoder(rig.sensors[sensor]);
-  if (!decoder || nearest.bytes.empty() || nearest.distance > rig.sensors[sensor].period.ns) return std::nullopt;
+  if (!decoder || nearest.bytes.empty() || nearest.distance > kFurthest * rig.sensors[sensor].period.ns)
+    return std::nullopt;
   const AlignedPayload payload((*decoder)->payload_capacity());
   if (payload.span().empty() || !(*decoder)->decode(nearest.bytes, payload.span()).ok) return std::nullopt;
   auto picture = picture_of(payload.as<sensors::Image>());
@@ -89,7 +92,8 @@ std::optional<CameraFrame> decode_camera(const sensors::Rig& rig, std::size_t se
 
 std::optional<LidarFrame> decode_lidar(const sensors::Rig& rig, std::size_t sensor, const Nearest& nearest) {
   auto decoder = sensors::make_lidar_decoder(rig.sensors[sensor]);
-  if (!decoder || nearest.bytes.empty() || nearest.distance > rig.sensors[sensor].period.ns) return std::nullopt;
+  if (!decoder || nearest.bytes.empty() || nearest.distance > kFurthest * rig.sensors[sensor].period.ns)
+    return std::nullopt;
   const AlignedPayload payload((*decoder)->payload_capacity());
   if (payload.span().empty() || !(*decoder)->decode(nearest.bytes, payload.span()).ok) return std::nullopt;
   const auto& cloud = payload.as<sensors::PointCloud>();

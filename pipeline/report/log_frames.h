@@ -27,8 +27,8 @@ struct Moment {
   std::optional<LidarFrame> lidar;    // out: of the first LiDAR
 };
 
-// Fills the frames of all moments in one pass over the log. A frame further than its sensor's period away, or one that
-// cannot be decoded, is left out. kInput when the log cannot be read.
+// Fills the frames of all moments in one pass over the log. A frame more than three periods away, or one that cannot
+// be decoded, is left out. kInput when the log cannot be read.
 Status read_frames(const RunData& run, std::vector<Moment>& moments);
 
 }  // namespace takt::pipeline

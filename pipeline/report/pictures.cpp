@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kMostWidth = 960;  // pixels of an embedded picture
 constexpr int kQuality = 78;
-constexpr double kFront = 60, kBack = 12, kSide = 30;  // m shown by the bird's-eye view
+constexpr double kFront = 55, kBack = 9, kSide = 24;  // m shown by the bird's-eye view
 constexpr double kNear = 0.5;                          // m before the camera: nothing nearer is drawn
 constexpr std::size_t kMostPoints = 7000;
 
@@ -110,19 +110,34 @@ class Pictures {
 
   void choose() {
     const WorstFrame worst = worst_frame(judgement_);
-    if (worst.instance != nullptr) {
-      std::vector<std::pair<Duration, std::uint64_t>> by_latency;
-      for (const Instance& i : judgement_.chains[worst.chain].latency().instances) {
-        if (i.reached && i.state != InstanceState::kFill) by_latency.emplace_back(i.published, i.output);
-      }
-      std::sort(by_latency.begin(), by_latency.end());
-      // Among equal latencies the sort puts early outputs first: the middle one of the drive is the better picture.
-      if (!by_latency.empty()) add(frame_of(by_latency[by_latency.size() / 2].second), "typical latency");
-    }
+    if (worst.instance != nullptr) add(typical(judgement_.chains[worst.chain].latency()), "typical latency");
     const auto most = std::max_element(run_.tracks.begin(), run_.tracks.end(),
                                        [](const auto& a, const auto& b) { return a.list.count < b.list.count; });
     if (most != run_.tracks.end()) add(&*most, "most objects");
     if (worst.instance != nullptr) add(frame_of(worst.instance->output), "worst latency");
+  }
+
+  // The output with the median latency; of several, the one nearest to the middle of the drive.
+  [[nodiscard]] const TrackFrame* typical(const QuantityJudgement& latency) const {
+    std::vector<Duration> values;
+    for (const Instance& i : latency.instances) {
+      if (i.reached && i.state != InstanceState::kFill) values.push_back(i.published);
+    }
+    if (values.empty()) return nullptr;
+    std::sort(values.begin(), values.end());
+    const Duration median = values[values.size() / 2];
+    const auto middle = static_cast<std::int64_t>(run_.tracks.empty() ? 0 : run_.tracks[run_.tracks.size() / 2].job);
+    const auto off = [&](const Instance& i) {
+      // Latencies within a tenth of a millisecond count as equal.
+      return std::pair(std::abs((i.published - median).ns) / 100'000,
+                       std::abs(static_cast<std::int64_t>(i.output) - middle));
+    };
+    const Instance* best = nullptr;
+    for (const Instance& i : latency.instances) {
+      if (!i.reached || i.state == InstanceState::kFill) continue;
+      if (best == nullptr || off(i) < off(*best)) best = &i;
+    }
+    return best == nullptr ? nullptr : frame_of(best->output);
   }
 
   void add(const TrackFrame* frame, const std::string& why) {
@@ -140,7 +155,7 @@ class Pictures {
     const double at = static_cast<double>(table_time(run_.sensor_from_table, SensorTime{list.stamp_ns}).ns) * 1e-9;
     std::string why = choice.why;
     why[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(why[0])));
-    std::string text = fmt::format("<h3>{}: {} job {}, {:.3f} s, {}</h3>\n<div class=\"grid wide\">", why,
+    std::string text = fmt::format("<h3>{}: {} job {}, {:.3f} s, {}</h3>\n<div class=\"pair\">", why,
                                    escaped(run_.problem.stages[choice.frame->stage].name), choice.frame->job, at,
                                    plural(list.count, "track", "tracks"));
     if (moment.camera) text += camera_html(*moment.camera, list);
@@ -187,10 +202,17 @@ class Pictures {
 
   void draw_tracks(Svg& svg, const sensors::RigSensor& sensor, const TrackList& list) const {
     const sensors::Transform sensor_from_vehicle = sensor.vehicle_from_sensor.inverse();
+    std::vector<const Track*> order;  // nearest first, so that its label wins the space
+    for (std::uint32_t i = 0; i < std::min(list.count, kMaxTracks); ++i) order.push_back(&list.tracks[i]);
+    std::stable_sort(order.begin(), order.end(), [](const Track* a, const Track* b) {
+      return a->x * a->x + a->y * a->y < b->x * b->x + b->y * b->y;
+    });
+    const double unit = sensor.camera->width / 640.0;
+    std::vector<std::pair<double, double>> labels;
     constexpr int kEdges[12][2] = {{0, 1}, {1, 2}, {2, 3}, {3, 0}, {4, 5}, {5, 6},
                                    {6, 7}, {7, 4}, {0, 4}, {1, 5}, {2, 6}, {3, 7}};
-    for (std::uint32_t i = 0; i < std::min(list.count, kMaxTracks); ++i) {
-      const Track& t = list.tracks[i];
+    for (const Track* track : order) {
+      const Track& t = *track;
       auto box = corners(t.x, t.y, t.z, t.length, t.width, t.height, t.yaw);
       for (Point3& p : box) p = sensor_from_vehicle.apply(p);
       std::string data;
@@ -211,9 +233,13 @@ class Pictures {
       }
       if (data.empty()) continue;
       svg.path(data, "box3");
-      if (top_u > 0 && top_u < sensor.camera->width && top > 0 && top < sensor.camera->height) {
-        svg.text(top_u, top - 3, fmt::format("{} {:.0f} m", t.id, std::sqrt(t.x * t.x + t.y * t.y)), "tag-text");
-      }
+      const bool inside = top_u > 0 && top_u < sensor.camera->width && top > 0 && top < sensor.camera->height;
+      const bool covered = std::any_of(labels.begin(), labels.end(), [&](const auto& label) {
+        return std::fabs(label.first - top_u) < 52 * unit && std::fabs(label.second - top) < 13 * unit;
+      });
+      if (!inside || covered) continue;
+      labels.emplace_back(top_u, top);
+      svg.text(top_u, top - 3 * unit, fmt::format("{} {:.0f} m", t.id, std::sqrt(t.x * t.x + t.y * t.y)), "tag-text");
     }
   }
 
@@ -243,7 +269,7 @@ class Pictures {
 
   std::string bird_html(const Moment& moment, const TrackList& list) const {
     Svg svg(2 * kSide, kFront + kBack, fmt::format("Bird's-eye view of {} tracks", list.count), "scene");
-    for (const int range : {20, 40, 60}) {
+    for (const int range : {20, 40}) {
       svg.circle(u(0), v(0), range, "ring");
       svg.text(u(0) + 0.4, v(range) + 1.9, std::to_string(range) + " m", "ring-label");
     }

@@ -250,6 +250,14 @@ class Report {
               " " + escaped(e.cpu_model) + ", " + plural(static_cast<std::uint64_t>(e.cores), "core", "cores") +
               ".</p>";
     }
+    if (!lockstep_) {
+      std::string granted;
+      if (rights.fifo) granted += "real-time priority, ";
+      if (rights.affinity) granted += "pinned threads, ";
+      if (rights.memory_locked) granted += "locked memory, ";
+      text += "<p class=\"small\">Isolation by: " +
+              (granted.empty() ? "nothing, all was refused" : granted.substr(0, granted.size() - 2)) + ".</p>";
+    }
     if (!lockstep_ && !rights.refused.empty() && !mentions(e.warnings, rights.refused)) {
       text += "<p class=\"warning\">Refused: " + escaped(rights.refused) + "</p>";
     }
@@ -306,8 +314,7 @@ class Report {
     std::string text = lead(
         "Largest measured figure of each quantity beside its bound. <em>Completed</em> ends when the last stage has "
         "computed, <em>published</em> when its output is out at the end of its slot; the bound speaks of the latter. "
-        "Bar: "
-        "dark completed, light published, red mark the bound, black mark the limit.");
+        "Bar: strong to completed, faint to published, red mark: bound, plain mark: limit.");
     text += table.html();
     if (worst_.instance != nullptr) {
       const std::vector<Part> parts = breakdown(run_, index_, worst_.chain, *worst_.instance);
@@ -705,8 +712,9 @@ class Report {
       faults += s.page_faults_after_warmup;
       allocations += s.allocations_after_warmup;
     }
-    std::string text =
-        lead("Every chunk is planned before the run. Bar: length is the pool's size, dark the high-water mark.");
+    std::string text = lead(
+        "Every chunk is planned before the run. Bar: its length is the pool's size, the strong part the high-water "
+        "mark.");
     text += table.html();
     text += "<ul class=\"figures\">";
     const auto figure = [&](const std::string& value, const std::string& name) {

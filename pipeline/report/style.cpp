@@ -34,7 +34,7 @@ nav{margin:14px 0 0;font-size:13px;line-height:1.9}
 nav a{margin-right:14px;white-space:nowrap;text-decoration:none}
 nav a:hover{text-decoration:underline}
 section,.card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px 20px;margin:16px 0}
-section>p.lead{color:var(--muted);max-width:80ch}
+section>p.lead{color:var(--muted);max-width:112ch}
 .verdict{display:flex;gap:18px;align-items:flex-start;border-left:6px solid var(--muted)}
 .verdict.pass{border-left-color:var(--pass)}.verdict.fail{border-left-color:var(--fail)}.verdict.open{border-left-color:var(--warn)}
 .badge{display:inline-block;font-weight:700;font-size:20px;padding:6px 14px;border-radius:8px;white-space:nowrap}
@@ -60,8 +60,9 @@ thead th{color:var(--muted);font-size:12px;border-bottom:1px solid var(--line);v
 tbody th{font-weight:600}
 .n+:not(.n){padding-left:14px}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .hash{overflow-wrap:anywhere;word-break:break-all}
-.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,320px),1fr));gap:14px 22px;margin-top:10px}
+.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,255px),1fr));gap:14px 22px;margin-top:10px}
 .grid.wide{grid-template-columns:repeat(auto-fit,minmax(min(100%,470px),1fr))}
+.pair{display:grid;grid-template-columns:minmax(0,3fr) minmax(0,2fr);gap:14px 22px;margin-top:6px}
 figure{margin:0;min-width:0}
 figcaption{font-size:13px;color:var(--muted);margin:0 0 4px}
 figcaption b{color:var(--ink)}
@@ -96,12 +97,12 @@ svg .dot.violated{fill:var(--fail)}svg .dot.fill{fill:var(--muted);opacity:.6}
 .legend{font-size:12.5px;color:var(--muted);margin:6px 0 12px;line-height:1.9}.legend span{margin-right:16px;white-space:nowrap}
 .pool{height:14px;background:var(--soft);border-radius:3px;overflow:hidden;min-width:6px}
 .pool i{display:block;height:100%;background:var(--accent)}
-svg.scene{width:100%;background:var(--soft);border-radius:6px}
+svg.scene{width:100%;max-width:760px;background:var(--soft);border-radius:6px}
 svg .truth{fill:none;stroke:var(--truth);stroke-width:.22}svg .track-box{fill:var(--track);fill-opacity:.35;stroke:var(--track);stroke-width:.16}
 svg .points{fill:none;stroke:var(--muted);stroke-width:.16;stroke-linecap:round;opacity:.55}
 svg .ego{fill:var(--ink);opacity:.75}svg .arrow{stroke:var(--track);stroke-width:.18}
-svg .ring{fill:none;stroke:var(--line);stroke-width:.12}svg .ring-label{fill:var(--muted);font-size:1.7px}
-svg .id{fill:var(--ink);font-size:1.7px}
+svg .ring{fill:none;stroke:var(--line);stroke-width:.12}svg .ring-label{fill:var(--muted);font-size:1.5px}
+svg .id{fill:var(--ink);font-size:1.45px}
 svg .box3{fill:none;stroke:#ff8c42;stroke-width:calc(1.6*var(--u))}svg .box2{fill:none;stroke:#7cc4ff;stroke-width:calc(1.3*var(--u));stroke-dasharray:calc(4*var(--u)) calc(2.5*var(--u))}
 svg .tag-text{fill:#fff;font-size:calc(11*var(--u));paint-order:stroke;stroke:#000;stroke-width:calc(2.6*var(--u))}
 dl{display:grid;grid-template-columns:minmax(120px,220px) 1fr;gap:4px 18px;margin:8px 0 0;font-size:13.5px}
@@ -118,7 +119,7 @@ footer{color:var(--muted);font-size:12.5px;padding-bottom:40px}
  td{display:flex;gap:10px;justify-content:space-between}
  td,th{padding-left:0!important}td::before{content:attr(data-label);color:var(--muted);flex:0 0 40%}td>span{text-align:right;min-width:0;flex:1}
  td>span:empty{display:none}
- svg.bar{width:100%}dl{grid-template-columns:1fr}dd{margin-bottom:6px}}
+ .pair{grid-template-columns:minmax(0,1fr)}svg.bar{width:100%}dl{grid-template-columns:1fr}dd{margin-bottom:6px}}
 @media print{:root{color-scheme:light}body{background:#fff;font-size:11px}main,header,footer{max-width:none;padding:0}
  section,.card{break-inside:avoid;border-color:#bbb;margin:8px 0;padding:10px}nav{display:none}
  .wide-drawing svg.gantt{min-width:0}}
