@@ -84,7 +84,10 @@ Result<std::string> shipped_folder() {
   places.push_back(fs::current_path());
   for (const fs::path& place : places) {
     std::error_code ignored;
-    if (fs::exists(place / "configs" / "pipelines" / "sim.yaml", ignored)) return place.string();
+    if (!fs::exists(place / "configs" / "pipelines" / "sim.yaml", ignored)) continue;
+    // Short paths read better in reports and in the commands that reproduce them.
+    const std::string near = fs::proximate(place, ignored).string();
+    return near.empty() || near.rfind("..", 0) == 0 ? place.string() : near;
   }
   return fail(
       Code::kEnvironment,

@@ -117,9 +117,9 @@ struct Demo {
 Result<int> run_demo(const Options& options) {
   TAKT_ASSIGN(const std::string home, shipped_folder());
   Demo demo;
-  demo.pipeline = home + "/configs/pipelines/sim.yaml";
-  demo.drive = home + "/replay_data/city.mcap";
-  demo.digests = home + "/replay_data/digests.json";
+  demo.pipeline = (fs::path(home) / "configs/pipelines/sim.yaml").lexically_normal().string();
+  demo.drive = (fs::path(home) / "replay_data/city.mcap").lexically_normal().string();
+  demo.digests = (fs::path(home) / "replay_data/digests.json").lexically_normal().string();
   demo.out = options.out;
   demo.transport = options.transport;
   std::error_code error;
@@ -170,9 +170,9 @@ Result<int> run_demo(const Options& options) {
       {"replay", demo.pipeline, demo.drive, "-o", run, "--budgets", schedule.budgets, "--transport", demo.transport});
   std::printf("\nReport:  %s\n", (fs::absolute(run) / "report.html").c_str());
   std::printf(
-      "Next:\n  takt schedule %s --what-if camera_detect.budget=40ms    # infeasible, with the reason\n"
+      "Next:\n  takt schedule %s --what-if camera.latency=20ms   # infeasible, with the reason\n"
       "  takt diff %s/lockstep-2-cores %s/lockstep-1-core\n"
-      "  takt profile %s -o budgets.yaml                            # 1000 samples per budget\n",
+      "  takt profile %s -o budgets.yaml   # 1000 samples per budget\n",
       demo.pipeline.c_str(), demo.out.c_str(), demo.out.c_str(), demo.pipeline.c_str());
   return code;
 }
