@@ -7,10 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/status.h"
@@ -23,7 +25,12 @@ struct LogChannel {
   std::string topic;
   std::string encoding;  // message encoding: "protobuf", "json", "cdr"
   std::string schema;    // "foxglove.CompressedImage"
+  // Announced by the log where it is read by its index, counted where it was scanned.
   std::uint64_t messages = 0;
+  // What a copy of the log must keep.
+  std::string schema_encoding;                  // "protobuf", "jsonschema", "ros2msg"; "" = none
+  std::string schema_data;                      // in that encoding
+  std::map<std::string, std::string> metadata;  // of the channel
 };
 
 // One message; bytes stay valid until the next call of the reader.
@@ -33,6 +40,20 @@ struct LogMessage {
   SensorTime arrival;       // when the system could have had it
   SensorTime capture;       // its stamp reference
   std::span<const std::byte> bytes;
+  std::uint32_t sequence = 0;  // as the recorder counted; 0 where the format has none
+};
+
+// A whole file inside a log.
+struct LogAttachment {
+  std::string name, media_type;
+  SensorTime log_time;
+  std::uint64_t bytes = 0;
+};
+
+// A named list of texts inside a log.
+struct LogMetadata {
+  std::string name;
+  std::map<std::string, std::string> entries;
 };
 
 // Damage found while reading: it is counted and reported, reading goes on where that is possible.
@@ -62,6 +83,16 @@ class LogReader {
   [[nodiscard]] virtual const std::vector<LogProblem>& problems() const = 0;
   // What was done to arrivals by the rules given to open_log, in words, to be printed. No damage.
   [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
+
+  // Formats without them keep the defaults.
+  [[nodiscard]] virtual std::vector<LogAttachment> attachments() const { return {}; }
+  // Data of attachments()[index]. kInput: damaged, unreadable.
+  virtual Result<std::string> read_attachment(std::size_t index) {
+    return fail(Code::kInternal, "attachment " + std::to_string(index) + ": the log has none");
+  }
+  [[nodiscard]] virtual std::vector<LogMetadata> metadata() const { return {}; }
+  // Facts about the file, in the order to print: ("format", "MCAP"), ("chunks", "12"), ...
+  [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> properties() const { return {}; }
 };
 
 // Opens by magic bytes. kInput: missing, unreadable, unknown format, nothing recoverable. Rules change the arrivals
