@@ -28,9 +28,9 @@ struct LogChannel {
   // Announced by the log where it is read by its index, counted where it was scanned.
   std::uint64_t messages = 0;
   // What a copy of the log must keep.
-  std::string schema_encoding;                  // "protobuf", "jsonschema", "ros2msg"; "" = none
-  std::string schema_data;                      // in that encoding
-  std::map<std::string, std::string> metadata;  // of the channel
+  std::string schema_encoding{};                  // "protobuf", "jsonschema", "ros2msg"; "" = none
+  std::string schema_data{};                      // in that encoding
+  std::map<std::string, std::string> metadata{};  // of the channel
 };
 
 // One message; bytes stay valid until the next call of the reader.
