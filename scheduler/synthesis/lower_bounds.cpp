@@ -129,10 +129,11 @@ std::string refute_stage(const Problem& problem, const Options& options, std::si
       best = "stage '" + problem.stages[stage].name + "': one slot of " + describe(problem, stage, choice) + " takes " +
              ms_text(length) + ", but its period of " + ms_text(period) + " leaves " + ms_text(room) + " (" +
              percent_text(idle) + " of a core stays idle): " + ms_text(length - room) +
-             " too much. Shorten the budget by that much or declare a rate of at most " +
-             std::to_string(static_cast<std::int64_t>(static_cast<double>(problem.hyperperiod.ns) * (1.0 - idle) /
-                                                      static_cast<double>(length.ns))) +
-             " jobs per hyperperiod";
+             " too much. Shorten the budget by that much";
+      const auto fitting = static_cast<std::int64_t>(static_cast<double>(problem.hyperperiod.ns) * (1.0 - idle) /
+                                                     static_cast<double>(length.ns));
+      best += fitting > 0 ? " or declare a rate of at most " + std::to_string(fitting) + " per hyperperiod"
+                          : " or choose a longer hyperperiod";
     }
   }
   if (best.empty()) {
