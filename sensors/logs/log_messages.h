@@ -34,6 +34,17 @@ struct CompressedImage {
   std::span<const std::byte> data;
 };
 
+// sensor_msgs/Image, foxglove.RawImage: `height` rows of `step` bytes.
+struct RawImage {
+  SensorTime stamp;
+  std::string_view frame_id;
+  std::uint32_t width = 0, height = 0;  // pixels
+  std::string_view encoding;            // "rgb8", "mono16", "bayer_rggb8", "yuv422", ...
+  bool big_endian = false;              // of 16-bit samples
+  std::uint32_t step = 0;               // bytes
+  std::span<const std::byte> data;
+};
+
 // foxglove.CameraCalibration; model plumb_bob (k1 k2 p1 p2 k3). Camera frame: x right, y down, z into the picture.
 struct CameraCalibration {
   SensorTime stamp;
@@ -61,7 +72,9 @@ struct PackedField {
   NumericType type = NumericType::kUnknown;
 };
 
-// foxglove.PointCloud as it lies in the message. At most 32 fields are kept.
+// foxglove.PointCloud or sensor_msgs/PointCloud2 as it lies in the message. At most 32 fields are kept. Points follow
+// each other without gaps, or, where `rows` is not 0, in rows of `row_points` points that begin `row_stride` bytes
+// apart.
 struct PointCloud {
   static constexpr std::size_t kMaxFields = 32;
   SensorTime stamp;
@@ -71,6 +84,9 @@ struct PointCloud {
   std::array<PackedField, kMaxFields> fields{};
   std::size_t field_count = 0;
   std::span<const std::byte> data;
+  std::uint32_t rows = 0, row_points = 0, row_stride = 0;
+  bool big_endian = false;         // of the points
+  const char* repaired = nullptr;  // what was mended while decoding; nullptr = nothing
 };
 
 // One point of takt's own LiDAR layout: x y z intensity FLOAT32, time_offset_ns INT32, ring UINT16; stride 22.
@@ -119,6 +135,60 @@ struct ImageBox {
 struct ImageAnnotations {
   SensorTime stamp;
   std::vector<ImageBox> boxes;
+};
+
+// sensor_msgs/Imu, in the sensor frame.
+struct Imu {
+  SensorTime stamp;
+  std::string_view frame_id;
+  std::array<double, 4> orientation{1, 0, 0, 0};  // w x y z
+  bool has_orientation = false;                   // the message says when it is not measured
+  std::array<double, 3> angular_velocity{};       // rad/s
+  std::array<double, 3> linear_acceleration{};    // m/s^2, gravity included
+};
+
+// nav_msgs/Odometry: pose of `child_frame_id` in `frame_id`, its motion in its own axes.
+struct Odometry {
+  SensorTime stamp;
+  std::string_view frame_id, child_frame_id;
+  Pose pose;
+  std::array<double, 3> velocity{}, angular_velocity{};  // m/s, rad/s
+};
+
+// sensor_msgs/NavSatFix: WGS 84.
+struct NavSatFix {
+  SensorTime stamp;
+  std::string_view frame_id;
+  std::int8_t status = 0;              // -1 no fix, 0 fix, 1 satellite-based, 2 ground-based augmentation
+  double latitude = 0, longitude = 0;  // degrees, north and east positive
+  double altitude = 0;                 // m above the ellipsoid
+  std::array<double, 9> covariance{};  // east north up, m^2
+};
+
+// radar_msgs/RadarScan, in the sensor frame.
+struct RadarReturn {
+  float range = 0;             // m
+  float azimuth = 0;           // rad, counter-clockwise from x
+  float elevation = 0;         // rad, up from the x y plane
+  float doppler_velocity = 0;  // m/s, positive = receding
+  float amplitude = 0;         // dB
+};
+struct RadarScan {
+  SensorTime stamp;
+  std::string_view frame_id;
+  std::vector<RadarReturn> returns;
+};
+
+// radar_msgs/RadarTracks: objects that the radar itself tracks, in the frame of the message.
+struct RadarTrack {
+  std::array<std::uint8_t, 16> uuid{};
+  std::array<double, 3> position{}, velocity{}, acceleration{}, size{};
+  std::uint16_t classification = 0;  // 0 none, 1 static, 2 dynamic, from 32000 on the vendor's
+};
+struct RadarTracks {
+  SensorTime stamp;
+  std::string_view frame_id;
+  std::vector<RadarTrack> tracks;
 };
 
 // takt.EgoMotion: the numbers of sensors::EgoMotion with their frames.

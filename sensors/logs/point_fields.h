@@ -1,4 +1,4 @@
-// Points of a foxglove.PointCloud by field name, whatever the layout: fields are found by name, read by type, offset
+// Points of a log::PointCloud by field name, whatever the layout: fields are found by name, read by type, offset
 // and stride, unaligned. Shared by the LiDAR and radar decoders.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace takt::sensors {
 class PointField {
  public:
   PointField() = default;
-  explicit PointField(const log::PackedField& field) : field_(field) {}
+  explicit PointField(const log::PackedField& field, bool big_endian = false) : field_(field), swap_(big_endian) {}
 
   [[nodiscard]] explicit operator bool() const { return field_.type != log::NumericType::kUnknown; }
   [[nodiscard]] std::string_view name() const { return field_.name; }
@@ -42,12 +42,18 @@ class PointField {
 
  private:
   template <class T>
-  static T load(const std::byte* from) {
+  [[nodiscard]] T load(const std::byte* from) const {
     T value;
     std::memcpy(&value, from, sizeof value);
+    if (swap_) {
+      std::byte raw[sizeof value];
+      std::reverse_copy(from, from + sizeof value, raw);
+      std::memcpy(&value, raw, sizeof value);
+    }
     return value;
   }
   log::PackedField field_;
+  bool swap_ = false;
 };
 
 inline std::uint32_t bytes_of(log::NumericType type) {
@@ -75,6 +81,13 @@ class PointLayout {
       reason_ = "the cloud has a pose of its own; points must lie in the message's frame";
     } else if (!cloud.data.empty() && cloud.point_stride == 0) {
       reason_ = "point_stride is 0";
+    } else if (cloud.rows != 0) {
+      const std::uint64_t row = std::uint64_t{cloud.row_points} * cloud.point_stride;
+      if (row > cloud.row_stride || std::uint64_t{cloud.rows - 1} * cloud.row_stride + row > cloud.data.size()) {
+        reason_ = "its rows of " + std::to_string(row) + " bytes exceed the data";
+      } else {
+        points_ = std::uint64_t{cloud.rows} * cloud.row_points;
+      }
     } else if (!cloud.data.empty() && cloud.data.size() % cloud.point_stride != 0) {
       reason_ = std::to_string(cloud.data.size()) + " bytes are no multiple of point_stride " +
                 std::to_string(cloud.point_stride);
@@ -101,7 +114,7 @@ class PointLayout {
                    std::to_string(cloud_.point_stride));
           return {};
         }
-        return PointField(field);
+        return PointField(field, cloud_.big_endian);
       }
     }
     if (required && points_ != 0) complain("field '" + std::string(*names.begin()) + "' is missing");
@@ -110,7 +123,10 @@ class PointLayout {
 
   [[nodiscard]] const std::string& reason() const { return reason_; }
   [[nodiscard]] std::size_t points() const { return points_; }
-  [[nodiscard]] const std::byte* point(std::size_t i) const { return cloud_.data.data() + i * cloud_.point_stride; }
+  [[nodiscard]] const std::byte* point(std::size_t i) const {
+    if (cloud_.rows == 0) return cloud_.data.data() + i * cloud_.point_stride;
+    return cloud_.data.data() + i / cloud_.row_points * cloud_.row_stride + i % cloud_.row_points * cloud_.point_stride;
+  }
 
  private:
   void complain(std::string what) {
