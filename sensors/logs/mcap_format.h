@@ -1,12 +1,21 @@
 // Numbers of the MCAP specification (https://mcap.dev/spec) that reader and writer share. All values little-endian.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace takt::sensors::mcap {
 
 inline constexpr std::string_view kMagic{"\x89MCAP0\r\n", 8};
+
+// The opening magic, one byte of which may be damaged: such a file can still be read.
+inline bool looks_like(std::string_view begin) {
+  if (begin.size() < kMagic.size()) return false;
+  int different = 0;
+  for (std::size_t i = 0; i < kMagic.size(); ++i) different += begin[i] != kMagic[i] ? 1 : 0;
+  return different <= 1;
+}
 
 enum class Op : std::uint8_t {
   kHeader = 0x01,

@@ -200,7 +200,7 @@ TEST(Mcap, BadChunkIsLeftOutAndReadingGoesOn) {
   std::string bytes = read_bytes(path);
   bytes[bytes.find(payload(0)) + 3] = 'X';
   write_bytes(path, bytes);
-  auto reader = open_log(path);
+  auto reader = open_mcap(path, {}, {.scan = true});
   ASSERT_TRUE(reader);
   ASSERT_GE((*reader)->problems().size(), 1u);
   EXPECT_EQ((*reader)->problems()[0].kind, "bad CRC");
@@ -217,11 +217,12 @@ TEST(Mcap, DamagedLengthResumesAtTheNextIndexedChunk) {
   auto reader = open_log(path);
   bytes[bytes.find(payload(0)) + 3] = 'X';
   write_bytes(path, bytes);
-  const std::uint64_t first_chunk = open_log(path).value()->problems()[0].offset;
+  const std::uint64_t first_chunk = open_mcap(path, {}, {.scan = true}).value()->problems()[0].offset;
   bytes.replace(static_cast<std::size_t>(first_chunk) + 1, 8, std::string(8, '\x7f'));
   write_bytes(path, bytes);
-  reader = open_log(path);
+  reader = open_mcap(path, {}, {.scan = true});
   ASSERT_TRUE(reader) << reader.error().message;
+  ASSERT_FALSE((*reader)->problems().empty());
   EXPECT_EQ((*reader)->problems()[0].kind, "truncated Chunk");
   EXPECT_EQ((*reader)->problems()[0].offset, first_chunk);
   EXPECT_GT(drain(**reader).size(), 10u);
@@ -361,8 +362,6 @@ TEST(OpenLog, SaysWhatIsWrong) {
   EXPECT_THAT(message_of(temporary("empty.mcap")), HasSubstr("is empty"));
   write_bytes(temporary("text.mcap"), "hello, world");
   EXPECT_THAT(message_of(temporary("text.mcap")), HasSubstr("Known: MCAP"));
-  write_bytes(temporary("ros1.bag"), "#ROSBAG V2.0\n");
-  EXPECT_THAT(message_of(temporary("ros1.bag")), HasSubstr("ROS 1 bag"));
   write_bytes(temporary("lfs.mcap"), "version https://git-lfs.github.com/spec/v1\n");
   EXPECT_THAT(message_of(temporary("lfs.mcap")), HasSubstr("Git LFS"));
   write_bytes(temporary("magic.mcap"), test::kMagic);
