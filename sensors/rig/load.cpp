@@ -13,6 +13,24 @@ std::array<double, 3> vector_of(const YamlNode& node, double limit) {
   return {values[0], values[1], values[2]};
 }
 
+// `assumed: true` = every value of this block, `assumed: [a, b]` = these keys of it. Listed as "prefix.key".
+void read_assumed(const YamlNode& block, const std::string& prefix, std::vector<std::string>& out) {
+  const auto node = block.find("assumed");
+  if (!node) return;
+  if (!node->is_sequence()) {
+    if (node->boolean()) out.push_back(prefix.empty() ? "everything" : prefix);
+    return;
+  }
+  for (const YamlNode& item : node->items()) {
+    const std::string key = item.text();
+    if (key == "assumed" || !block.find(key)) {
+      item.error("there is no '" + key + "' here to be assumed");
+      continue;
+    }
+    out.push_back(prefix.empty() ? key : prefix + "." + key);
+  }
+}
+
 Transform read_extrinsics(const YamlNode& node) {
   const auto translation = vector_of(node.at("translation_m"), 1000);
   const YamlNode rotation = node.at("quaternion_wxyz");
@@ -86,7 +104,11 @@ void read_timing(const YamlNode& node, RigSensor& sensor) {
     sensor.phase = phase->milliseconds(0, kHourMs);
     if (*sensor.phase >= sensor.period) phase->error("is not below the period");
   }
+  if (auto offset = node.find("offset_ms")) sensor.offset = offset->milliseconds(-kHourMs, kHourMs);
+  const auto clock = node.find("clock");
+  if (clock) sensor.device_clock = clock->one_of({"log", "device"}) == "device";
   if (auto delay = node.find("declared_delay_ms")) {
+    if (sensor.device_clock) clock->error("cannot be mapped: with declared_delay_ms the log has no other clock");
     sensor.declared_delay = delay->milliseconds(0, kHourMs);
     if (*sensor.declared_delay < sensor.captured()) {
       delay->error("ends before the last captured byte, " + std::to_string(sensor.captured().ms()) +
@@ -110,9 +132,19 @@ RigSensor read_sensor(const YamlNode& node) {
                                   : SensorKind::kCamera;
   sensor.topic = node.at("topic").text();
   sensor.frame_id = node.at("frame").text();
-  if (sensor.kind != SensorKind::kEgo) sensor.vehicle_from_sensor = read_extrinsics(node.at("extrinsics"));
+  read_assumed(node, "", sensor.assumed);
+  if (sensor.kind != SensorKind::kEgo) {
+    const YamlNode extrinsics = node.at("extrinsics");
+    sensor.vehicle_from_sensor = read_extrinsics(extrinsics);
+    read_assumed(extrinsics, "extrinsics", sensor.assumed);
+  }
   switch (sensor.kind) {
-    case SensorKind::kCamera: sensor.camera = read_camera(node.at("camera")); break;
+    case SensorKind::kCamera: {
+      const YamlNode camera = node.at("camera");
+      sensor.camera = read_camera(camera);
+      read_assumed(camera, "camera", sensor.assumed);
+      break;
+    }
     case SensorKind::kLidar:
       sensor.capacity = static_cast<std::uint32_t>(node.at("capacity").integer(1, 4'000'000));
       if (auto scale = node.find("intensity_scale")) sensor.intensity_scale = scale->number(1e-9, 1e9);
@@ -122,7 +154,9 @@ RigSensor read_sensor(const YamlNode& node) {
     case SensorKind::kRadar: sensor.capacity = static_cast<std::uint32_t>(node.at("capacity").integer(1, 65536)); break;
     case SensorKind::kEgo: break;
   }
-  read_timing(node.at("timing"), sensor);
+  const YamlNode timing = node.at("timing");
+  read_timing(timing, sensor);
+  read_assumed(timing, "timing", sensor.assumed);
   return sensor;
 }
 

@@ -103,7 +103,12 @@ std::optional<std::size_t> Rig::find(const std::string& sensor) const {
 
 std::vector<ReleaseRule> release_rules(const Rig& rig) {
   std::vector<ReleaseRule> rules;
-  for (const auto& sensor : rig.sensors) rules.push_back({sensor.topic, sensor.captured(), sensor.declared_delay});
+  for (const auto& sensor : rig.sensors) {
+    if (sensor.device_clock) continue;
+    ReleaseRule rule{sensor.topic, sensor.captured() + sensor.offset, {}};
+    if (sensor.declared_delay) rule.declared_delay = *sensor.declared_delay + sensor.offset;
+    rules.push_back(std::move(rule));
+  }
   return rules;
 }
 

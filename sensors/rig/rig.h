@@ -59,6 +59,12 @@ struct RigSensor {
   double drift_ppm = 0;
   std::optional<Duration> phase;           // locked to the table: offset of the stamp reference
   std::optional<Duration> declared_delay;  // the log has no arrival times: arrival = capture + this
+  Duration offset;                         // known error of the stamps: stamp reference = stamp in the log + this
+  bool device_clock = false;               // stamps are of the device's clock, arrivals of the recorder's
+
+  // Values that nobody measured or declared, as the file marks them with `assumed`: "extrinsics", "camera",
+  // "timing.stamp", "motion_compensated", ...; a run over them says so.
+  std::vector<std::string> assumed;
 
   // Stamp reference -> last captured byte: the rest of exposure or sweep. Nothing is released earlier.
   [[nodiscard]] Duration captured() const;
@@ -77,7 +83,8 @@ struct Rig {
   [[nodiscard]] std::optional<std::size_t> find(const std::string& name) const;
 };
 
-// How open_log() treats the arrivals of the rig's topics.
+// How open_log() treats the arrivals of the rig's topics. Sensors with a clock of their own have no rule: their stamps
+// cannot be compared with arrivals before they are mapped.
 std::vector<ReleaseRule> release_rules(const Rig& rig);
 
 // Keys: docs/rig_format.md. kConfiguration with every error of the file.
