@@ -19,12 +19,13 @@ void nap() {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
 }
 
-Result<std::unique_ptr<sensors::Decoder>> make_decoder(const sensors::RigSensor& sensor) {
+Result<std::unique_ptr<sensors::Decoder>> make_decoder(const sensors::RigSensor& sensor,
+                                                       const sensors::LogChannel& channel) {
   switch (sensor.kind) {
-    case sensors::SensorKind::kCamera: return sensors::make_camera_decoder(sensor);
-    case sensors::SensorKind::kLidar: return sensors::make_lidar_decoder(sensor);
-    case sensors::SensorKind::kRadar: return sensors::make_radar_decoder(sensor);
-    case sensors::SensorKind::kEgo: return sensors::make_ego_decoder(sensor);
+    case sensors::SensorKind::kCamera: return sensors::make_camera_decoder(sensor, channel);
+    case sensors::SensorKind::kLidar: return sensors::make_lidar_decoder(sensor, channel);
+    case sensors::SensorKind::kRadar: return sensors::make_radar_decoder(sensor, channel);
+    case sensors::SensorKind::kEgo: return sensors::make_ego_decoder(sensor, channel);
   }
   return fail(Code::kInternal, "sensor of unknown kind");
 }
@@ -51,8 +52,36 @@ bool LocationLedger::matches(std::uint64_t job, transport::ChunkLocation where) 
          entry.offset.load(std::memory_order_relaxed) == where.offset;
 }
 
+// A topic may have several channels, and each its own type.
 struct Feeder::Decoders {
-  std::vector<std::unique_ptr<sensors::Decoder>> by_feed;
+  struct OfChannel {
+    const sensors::LogChannel* channel;
+    std::unique_ptr<sensors::Decoder> decoder;
+  };
+  std::vector<std::vector<OfChannel>> by_feed;
+
+  // kConfiguration when the topic has channels, but none whose messages the sensor reads.
+  Status add_feed(const sensors::LogReader& log, const sensors::RigSensor& sensor) {
+    std::vector<OfChannel>& feed = by_feed.emplace_back();
+    Status failure;
+    for (const sensors::LogChannel& channel : log.channels()) {
+      if (channel.topic != sensor.topic) continue;
+      auto decoder = make_decoder(sensor, channel);
+      if (decoder) {
+        feed.push_back({&channel, *std::move(decoder)});
+      } else if (failure) {
+        failure = fail(std::move(decoder).error().with_context("sensor " + sensor.name));
+      }
+    }
+    if (feed.empty()) return failure;
+    return {};
+  }
+  sensors::Decoder* find(std::size_t feed, const sensors::LogChannel* channel) const {
+    for (const OfChannel& one : by_feed[feed]) {
+      if (one.channel == channel) return one.decoder.get();
+    }
+    return nullptr;
+  }
 };
 
 Feeder::Feeder(sensors::LogReader& log, const sensors::Rig& rig, std::vector<std::unique_ptr<SensorFeed>>& feeds,
@@ -62,12 +91,8 @@ Feeder::Feeder(sensors::LogReader& log, const sensors::Rig& rig, std::vector<std
   for (std::size_t i = 0; i < feeds_.size(); ++i) {
     const sensors::RigSensor& sensor = rig_.sensors[feeds_[i]->sensor];
     health_[i].sensor = sensor.name;
-    Result<std::unique_ptr<sensors::Decoder>> decoder = make_decoder(sensor);
-    if (!decoder) {
-      status_ = fail(std::move(decoder).error());
-      return;
-    }
-    decoders_->by_feed.push_back(*std::move(decoder));
+    status_ = decoders_->add_feed(log_, sensor);
+    if (!status_) return;
   }
 }
 
@@ -152,6 +177,12 @@ void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMess
   }
   progress.last_bytes = bytes;
 
+  sensors::Decoder* const decoder = decoders_->find(index, message.channel);
+  if (decoder == nullptr) {
+    ++health.bad_frames;
+    add_example(health, message, message.channel->schema + " is no type of this sensor: left out");
+    return;
+  }
   transport::Publisher::Loan loan = feed.publisher->loan();
   if (!loan) {
     // Cannot happen by plan: the feeder holds one loan and waits for room in the queues.
@@ -161,7 +192,7 @@ void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMess
   }
   *loan.header = {};
   const sensors::DecodeReport report =
-      decoders_->by_feed[index]->decode(message.bytes, {loan.payload, feed.publisher->payload_capacity()});
+      decoder->decode(message.bytes, {loan.payload, feed.publisher->payload_capacity()});
   health.invalid_points += report.invalid_points;
   health.dropped_points += report.dropped_points;
   if (report.invalid_points > 0) {
@@ -172,6 +203,7 @@ void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMess
                 std::to_string(report.dropped_points) + " points over the capacity of " +
                     std::to_string(sensor.capacity) + ": dropped");
   }
+  if (report.repaired != nullptr) add_example(health, message, std::string("repaired: ") + report.repaired);
   if (!report.ok) {
     ++health.bad_frames;
     add_example(health, message, report.reason + ": left out");
@@ -179,7 +211,7 @@ void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMess
     return;
   }
   loan.header->run = run_;
-  loan.header->schema = decoders_->by_feed[index]->schema();
+  loan.header->schema = decoder->schema();
   loan.header->job = message.index;
   loan.header->capture_ns = message.capture.ns;
   loan.header->arrival_ns = message.arrival.ns;

@@ -11,7 +11,8 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "sensors/logs/decode.h"
+#include "sensors/camera/raw_image.h"
+#include "sensors/logs/channel_messages.h"
 #include "sensors/messages/messages.h"
 
 namespace takt::sensors {
@@ -43,7 +44,8 @@ void takt_jpeg_message(j_common_ptr jpeg, int level) {
 
 class CameraDecoder final : public Decoder {
  public:
-  explicit CameraDecoder(const RigSensor& sensor) : width_(sensor.camera->width), height_(sensor.camera->height) {
+  CameraDecoder(const RigSensor& sensor, MessageDecoder<log::CompressedImage> read)
+      : read_(std::move(read)), width_(sensor.camera->width), height_(sensor.camera->height) {
     jpeg_.err = jpeg_std_error(&errors_.manager);
     errors_.manager.error_exit = takt_jpeg_error;
     errors_.manager.emit_message = takt_jpeg_message;
@@ -63,7 +65,7 @@ class CameraDecoder final : public Decoder {
       report.reason = "the chunk is smaller than the payload";
       return report;
     }
-    const auto decoded = decode_compressed_image(message);
+    const auto decoded = read_(message);
     if (!decoded) {
       report.reason = decoded.error().message;
       return report;
@@ -81,6 +83,7 @@ class CameraDecoder final : public Decoder {
     // The first bytes decide; the format field is often wrong in recorded data.
     if (starts_with("\xff\xd8\xff")) {
       report.reason = read_jpeg(data, image);
+      if (report.reason.empty() && decoded->format.starts_with("bayer_")) colour(decoded->format, image);
     } else if (starts_with("\x89PNG\r\n\x1a\n")) {
       report.reason = read_png(data, image);
     } else if (data.empty()) {
@@ -132,6 +135,16 @@ class CameraDecoder final : public Decoder {
     return errors_.manager.num_warnings == 0;
   }
 
+  // A mosaic is packed as a grey picture: "bayer_rggb8; jpeg compressed ".
+  void colour(std::string_view format, Image& image) {
+    if (jpeg_.num_components != 1) return;
+    mosaic_.resize(std::size_t{width_} * height_);
+    for (std::uint32_t y = 0; y < height_; ++y) {
+      for (std::uint32_t x = 0; x < width_; ++x) mosaic_[std::size_t{y} * width_ + x] = image.row(y)[x * 3];
+    }
+    demosaic(format.substr(0, format.find(';')), mosaic_, image);
+  }
+
   std::string read_png(std::span<const std::byte> data, Image& image) const {
     png_image png{};
     png.version = PNG_IMAGE_VERSION;
@@ -149,10 +162,48 @@ class CameraDecoder final : public Decoder {
     return png.warning_or_error == 0 ? "" : std::string("PNG: ") + png.message;
   }
 
+  MessageDecoder<log::CompressedImage> read_;
   std::uint32_t width_, height_;
+  std::vector<std::uint8_t> mosaic_;
   jpeg_decompress_struct jpeg_{};
   JpegErrors errors_{};
   bool other_size_ = false;
+};
+
+class RawCameraDecoder final : public Decoder {
+ public:
+  RawCameraDecoder(const RigSensor& sensor, MessageDecoder<log::RawImage> read)
+      : read_(std::move(read)), width_(sensor.camera->width), height_(sensor.camera->height) {}
+
+  std::uint32_t schema() const override { return kImageSchema; }
+  std::uint64_t payload_capacity() const override { return Image::bytes_for(width_, height_, 3); }
+
+  DecodeReport decode(std::span<const std::byte> message, std::span<std::byte> payload) override {
+    DecodeReport report;
+    if (payload.size() < payload_capacity()) {
+      report.reason = "the chunk is smaller than the payload";
+      return report;
+    }
+    const auto decoded = read_(message);
+    if (!decoded) {
+      report.reason = decoded.error().message;
+      return report;
+    }
+    std::memset(payload.data(), 0, 64);
+    auto& image = *new (payload.data()) Image;
+    image.width = width_;
+    image.height = height_;
+    report.reason = convert(*decoded, image, report.repaired);
+    if (!report.reason.empty()) return report;
+    report.ok = true;
+    report.stamp = decoded->stamp;
+    report.payload_bytes = Image::bytes_for(width_, height_, image.format == PixelFormat::kMono8 ? 1 : 3);
+    return report;
+  }
+
+ private:
+  MessageDecoder<log::RawImage> read_;
+  std::uint32_t width_, height_;
 };
 
 #define TAKT_TEXT_INNER_(x) #x
@@ -160,11 +211,20 @@ class CameraDecoder final : public Decoder {
 
 }  // namespace
 
-Result<std::unique_ptr<Decoder>> make_camera_decoder(const RigSensor& sensor) {
+Result<std::unique_ptr<Decoder>> make_camera_decoder(const RigSensor& sensor, const LogChannel& channel) {
   if (sensor.kind != SensorKind::kCamera || !sensor.camera) {
     return fail(Code::kConfiguration, "sensor " + sensor.name + " is no camera with a model");
   }
-  return std::make_unique<CameraDecoder>(sensor);
+  if (holds_raw_images(channel)) {
+    TAKT_ASSIGN(auto read, raw_image_decoder(channel));
+    return std::make_unique<RawCameraDecoder>(sensor, std::move(read));
+  }
+  TAKT_ASSIGN(auto read, compressed_image_decoder(channel));
+  return std::make_unique<CameraDecoder>(sensor, std::move(read));
+}
+
+Result<std::unique_ptr<Decoder>> make_camera_decoder(const RigSensor& sensor) {
+  return make_camera_decoder(sensor, LogChannel{});
 }
 
 std::string jpeg_library_version() { return "libjpeg-turbo " TAKT_TEXT_(LIBJPEG_TURBO_VERSION); }

@@ -1,4 +1,5 @@
-// foxglove.CompressedImage (JPEG or PNG) -> sensors::Image, RGB8.
+// Pictures -> sensors::Image: foxglove.CompressedImage and sensor_msgs/CompressedImage (JPEG or PNG) as RGB8,
+// foxglove.RawImage and sensor_msgs/Image as raw_image.h says.
 //
 // JPEG by libjpeg-turbo with the accurate integer DCT: the same bytes on every machine with the same library version
 // (keep jpeg_library_version() beside digests). A picture that is cut, corrupt or of another size than the rig says is
@@ -9,12 +10,16 @@
 #include <string>
 
 #include "runtime/base/status.h"
+#include "sensors/logs/log_reader.h"
 #include "sensors/messages/decoder.h"
 #include "sensors/rig/rig.h"
 
 namespace takt::sensors {
 
-// kConfiguration when the sensor is of another kind or lacks what the decoder needs.
+// kConfiguration when the sensor is of another kind or lacks what the decoder needs, or the channel carries
+// another type.
+Result<std::unique_ptr<Decoder>> make_camera_decoder(const RigSensor& sensor, const LogChannel& channel);
+// Of foxglove.CompressedImage.
 Result<std::unique_ptr<Decoder>> make_camera_decoder(const RigSensor& sensor);
 
 std::string jpeg_library_version();  // "libjpeg-turbo 2.1.5"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "sensors/logs/decode.h"
+#include "sensors/logs/channel_messages.h"
 #include "sensors/messages/messages.h"
 
 namespace takt::sensors {
@@ -12,6 +12,8 @@ namespace {
 
 class EgoDecoder final : public Decoder {
  public:
+  explicit EgoDecoder(MessageDecoder<log::EgoMotion> read) : read_(std::move(read)) {}
+
   std::uint32_t schema() const override { return kEgoMotionSchema; }
   std::uint64_t payload_capacity() const override { return EgoMotion::bytes_for(); }
 
@@ -21,7 +23,7 @@ class EgoDecoder final : public Decoder {
       report.reason = "the chunk is smaller than the payload";
       return report;
     }
-    const auto decoded = decode_ego_motion(message);
+    const auto decoded = read_(message);
     if (!decoded) {
       report.reason = decoded.error().message;
       return report;
@@ -51,15 +53,23 @@ class EgoDecoder final : public Decoder {
     report.payload_bytes = payload_capacity();
     return report;
   }
+
+ private:
+  MessageDecoder<log::EgoMotion> read_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Decoder>> make_ego_decoder(const RigSensor& sensor) {
+Result<std::unique_ptr<Decoder>> make_ego_decoder(const RigSensor& sensor, const LogChannel& channel) {
   if (sensor.kind != SensorKind::kEgo) {
     return fail(Code::kConfiguration, "sensor " + sensor.name + " is no source of ego motion");
   }
-  return std::make_unique<EgoDecoder>();
+  TAKT_ASSIGN(auto read, ego_motion_decoder(channel));
+  return std::make_unique<EgoDecoder>(std::move(read));
+}
+
+Result<std::unique_ptr<Decoder>> make_ego_decoder(const RigSensor& sensor) {
+  return make_ego_decoder(sensor, LogChannel{});
 }
 
 }  // namespace takt::sensors

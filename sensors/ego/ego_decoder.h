@@ -1,15 +1,19 @@
-// takt.EgoMotion -> sensors::EgoMotion.
+// takt.EgoMotion, nav_msgs/Odometry -> sensors::EgoMotion.
 #pragma once
 
 #include <memory>
 
 #include "runtime/base/status.h"
+#include "sensors/logs/log_reader.h"
 #include "sensors/messages/decoder.h"
 #include "sensors/rig/rig.h"
 
 namespace takt::sensors {
 
-// kConfiguration when the sensor is of another kind or lacks what the decoder needs.
+// kConfiguration when the sensor is of another kind or lacks what the decoder needs, or the channel carries
+// another type.
+Result<std::unique_ptr<Decoder>> make_ego_decoder(const RigSensor& sensor, const LogChannel& channel);
+// Of takt.EgoMotion.
 Result<std::unique_ptr<Decoder>> make_ego_decoder(const RigSensor& sensor);
 
 }  // namespace takt::sensors

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sensors/logs/decode.h"
+#include "sensors/logs/channel_messages.h"
 #include "sensors/logs/point_fields.h"
 #include "sensors/messages/messages.h"
 
@@ -14,7 +14,7 @@ namespace {
 class PointTime {
  public:
   PointTime(PointLayout& layout, SensorTime stamp) : stamp_(stamp) {
-    field_ = layout.find({"time_offset_ns", "t", "time", "timestamp"}, false);
+    field_ = layout.find({"time_offset_ns", "t", "time", "timestamp", "time_stamp"}, false);
     absolute_ = field_.name() == "timestamp";
     scale_ = field_.is_float() ? 1e9 : 1;  // floats are seconds, integers nanoseconds
   }
@@ -35,8 +35,11 @@ class PointTime {
 
 class LidarDecoder final : public Decoder {
  public:
-  explicit LidarDecoder(const RigSensor& sensor)
-      : capacity_(sensor.capacity), scale_(sensor.intensity_scale), compensated_(sensor.motion_compensated) {}
+  LidarDecoder(const RigSensor& sensor, MessageDecoder<log::PointCloud> read)
+      : read_(std::move(read)),
+        capacity_(sensor.capacity),
+        scale_(sensor.intensity_scale),
+        compensated_(sensor.motion_compensated) {}
 
   std::uint32_t schema() const override { return kPointCloudSchema; }
   std::uint64_t payload_capacity() const override { return PointCloud::bytes_for(capacity_); }
@@ -47,14 +50,15 @@ class LidarDecoder final : public Decoder {
       report.reason = "the chunk is smaller than the payload";
       return report;
     }
-    const auto decoded = decode_point_cloud(message);
+    const auto decoded = read_(message);
     if (!decoded) {
       report.reason = decoded.error().message;
       return report;
     }
     PointLayout layout(*decoded);
     const PointField x = layout.find({"x"}, true), y = layout.find({"y"}, true), z = layout.find({"z"}, true);
-    const PointField intensity = layout.find({"intensity"}, false), ring = layout.find({"ring"}, false);
+    const PointField intensity = layout.find({"intensity"}, false),
+                     ring = layout.find({"ring", "channel", "line"}, false);
     const PointTime time(layout, decoded->stamp);
     if (!layout.reason().empty()) {
       report.reason = layout.reason();
@@ -97,6 +101,7 @@ class LidarDecoder final : public Decoder {
     clear_from(cloud, n);
     report.ok = true;
     report.stamp = decoded->stamp;
+    report.repaired = decoded->repaired;
     report.payload_bytes = payload_capacity();
     return report;
   }
@@ -116,6 +121,7 @@ class LidarDecoder final : public Decoder {
     clear(cloud.ring());
   }
 
+  MessageDecoder<log::PointCloud> read_;
   std::uint32_t capacity_;
   double scale_;
   bool compensated_;
@@ -123,11 +129,16 @@ class LidarDecoder final : public Decoder {
 
 }  // namespace
 
-Result<std::unique_ptr<Decoder>> make_lidar_decoder(const RigSensor& sensor) {
+Result<std::unique_ptr<Decoder>> make_lidar_decoder(const RigSensor& sensor, const LogChannel& channel) {
   if (sensor.kind != SensorKind::kLidar || sensor.capacity == 0) {
     return fail(Code::kConfiguration, "sensor " + sensor.name + " is no LiDAR with a capacity");
   }
-  return std::make_unique<LidarDecoder>(sensor);
+  TAKT_ASSIGN(auto read, point_cloud_decoder(channel));
+  return std::make_unique<LidarDecoder>(sensor, std::move(read));
+}
+
+Result<std::unique_ptr<Decoder>> make_lidar_decoder(const RigSensor& sensor) {
+  return make_lidar_decoder(sensor, LogChannel{});
 }
 
 }  // namespace takt::sensors

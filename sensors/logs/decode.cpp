@@ -68,6 +68,21 @@ Result<log::CompressedImage> decode_compressed_image(std::span<const std::byte> 
   });
 }
 
+Result<log::RawImage> decode_raw_image(std::span<const std::byte> bytes) {
+  log::RawImage m;
+  return decode_with("foxglove.RawImage", bytes, m, [&](Reader& r) {
+    switch (r.field()) {
+      case 1: m.stamp = r.stamp(); break;
+      case 2: m.width = r.fixed32(); break;
+      case 3: m.height = r.fixed32(); break;
+      case 4: m.encoding = r.text(); break;
+      case 5: m.step = r.fixed32(); break;
+      case 6: m.data = r.bytes(); break;
+      case 7: m.frame_id = r.text(); break;
+    }
+  });
+}
+
 Result<log::CameraCalibration> decode_camera_calibration(std::span<const std::byte> bytes) {
   log::CameraCalibration m;
   std::array<double, 9> k{};

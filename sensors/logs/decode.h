@@ -13,6 +13,7 @@
 namespace takt::sensors {
 
 Result<log::CompressedImage> decode_compressed_image(std::span<const std::byte> bytes);
+Result<log::RawImage> decode_raw_image(std::span<const std::byte> bytes);
 Result<log::CameraCalibration> decode_camera_calibration(std::span<const std::byte> bytes);
 Result<log::PointCloud> decode_point_cloud(std::span<const std::byte> bytes);
 Result<log::PoseInFrame> decode_pose_in_frame(std::span<const std::byte> bytes);

@@ -15,6 +15,7 @@ struct DecodeReport {
   bool ok = false;
   std::string reason;                // why not ok; empty otherwise
   SensorTime stamp;                  // stamp inside the message, when ok
+  const char* repaired = nullptr;    // what was mended by rule, a text that stays valid; nullptr = nothing
   std::uint64_t payload_bytes = 0;   // used bytes of the payload, when ok
   std::uint32_t invalid_points = 0;  // NaN or infinite: removed
   std::uint32_t dropped_points = 0;  // over capacity: the first `capacity` in message order are kept
