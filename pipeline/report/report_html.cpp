@@ -665,6 +665,13 @@ class Report {
         "What the log delivered. A bad frame is left out or repaired by a stated rule and the run goes "
         "on; \u201cnever used\u201d samples arrived between two latches (a faster sensor than its stage).");
     text += table.html();
+    for (const sensors::RigSensor& sensor : run_.rig.sensors) {
+      if (sensor.assumed.empty()) continue;
+      std::string list;
+      for (const std::string& value : sensor.assumed) list += (list.empty() ? "" : ", ") + value;
+      text += "<p class=\"warning\">" + escaped(sensor.name) +
+              ": assumed in the rig file, neither measured nor declared: " + escaped(list) + "</p>";
+    }
     if (!examples.empty()) text += "<h3>Examples</h3><ul class=\"small\">" + examples + "</ul>";
     if (!run_.log_problems.empty()) {
       HtmlTable problems({{"damage", false}, {"at byte", true}, {"detail", false}});

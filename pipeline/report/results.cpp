@@ -7,6 +7,7 @@
 
 #include "pipeline/messages/encode.h"
 #include "pipeline/report/manifest_archive.h"
+#include "pipeline/report/record_index.h"
 #include "pipeline/report/run_folder.h"
 #include "sensors/logs/decode.h"
 #include "sensors/logs/encode.h"
@@ -236,6 +237,8 @@ Result<sched::JobRecord> read_record(const RunData& run, std::span<const std::by
   return record;
 }
 
+}  // namespace
+
 TruthFrame truth_frame(const sensors::log::Truth& message) {
   TruthFrame out;
   out.stamp = message.stamp;
@@ -257,6 +260,8 @@ TruthFrame truth_frame(const sensors::log::Truth& message) {
   }
   return out;
 }
+
+namespace {
 
 template <class T>
 Result<T> named(Result<T> result, const std::string& path) {
@@ -332,12 +337,7 @@ Status read_results_mcap(RunData& run, const std::string& path) {
     stage_of[run.stages[s].topic + "/takt"] = s;
     topics.push_back(run.stages[s].topic + "/takt");
   }
-  // The log reader gives no sequence numbers: a job is found by its publication, which is unique within a stage.
-  std::map<std::pair<std::uint32_t, std::int64_t>, const sched::JobRecord*> by_publication;
-  for (const sched::JobRecord& record : run.records) {
-    if (record.published == 0) continue;
-    by_publication[{record.stage, not_negative(sensor_time(run, record.publication)).ns}] = &record;
-  }
+  const RecordIndex index(run.problem, run.schedule, run.records);
   log->select(topics);
   run.objects.clear();
   run.tracks.clear();
@@ -352,18 +352,18 @@ Status read_results_mcap(RunData& run, const std::string& path) {
     }
     const auto stage = stage_of.find(message->channel->topic);
     if (stage == stage_of.end()) continue;
-    const auto record = by_publication.find({stage->second, message->arrival.ns});
-    if (record == by_publication.end()) return fail(Code::kInput, path + ": an output belongs to no recorded job");
+    const sched::JobRecord* record = index.find(stage->second, message->sequence);
+    if (record == nullptr) return fail(Code::kInput, path + ": an output belongs to no recorded job");
     if (message->channel->schema == "takt.ObjectList") {
       ObjectFrame& frame = run.objects.emplace_back();
       frame.stage = stage->second;
-      frame.job = record->second->job;
+      frame.job = record->job;
       TAKT_ASSIGN(frame.list, named(decode_object_list(message->bytes), path));
     } else {
       TrackFrame& frame = run.tracks.emplace_back();
       frame.stage = stage->second;
-      frame.job = record->second->job;
-      frame.published_ns = record->second->publication;
+      frame.job = record->job;
+      frame.published_ns = record->publication;
       TAKT_ASSIGN(frame.list, named(decode_track_list(message->bytes), path));
     }
   }

@@ -13,8 +13,12 @@
 
 #include "pipeline/report/run_data.h"
 #include "runtime/base/status.h"
+#include "sensors/logs/log_messages.h"
 
 namespace takt::pipeline {
+
+// One truth message of a log; classes outside the taxonomy become unknown.
+TruthFrame truth_frame(const sensors::log::Truth& message);
 
 // Atomically. kEnvironment: disk full, rights.
 Status write_records_mcap(const RunData& run, const std::string& path);

@@ -48,6 +48,7 @@ struct TopicDigest {
 struct SensorHealth {
   std::string sensor;
   std::uint64_t messages = 0;
+  std::uint64_t delivered = 0;        // published as a chunk
   std::uint64_t bad_frames = 0;       // could not be decoded: left out
   std::uint64_t invalid_points = 0;   // NaN or infinite
   std::uint64_t dropped_points = 0;   // over capacity
@@ -105,6 +106,10 @@ struct RunData {
   ClockMap<TableDomain, SensorDomain> sensor_from_table;
   sched::DispatchResult dispatch;
   bool interrupted = false;
+  std::vector<std::string> undeclared_subscribers;  // timed topics that somebody else subscribed to during the run
+  std::uint64_t lost_records = 0;                   // the recorder got too little time: nothing can be judged
+  std::uint64_t lost_outputs = 0;                   // published, but gone before they were digested
+  std::uint64_t lost_inputs = 0;                    // chunks lost in the queues of stages: an error of the plan
   std::vector<sensors::LogProblem> log_problems;
   std::vector<sched::JobRecord> records;  // by (stage, job)
   std::vector<TopicDigest> digests;

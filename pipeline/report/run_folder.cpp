@@ -42,6 +42,9 @@ void describe(A& a, T& v) {
   a("drift_ppm", v.drift_ppm);
   a("phase_ns", v.phase);
   a("declared_delay_ns", v.declared_delay);
+  a("offset_ns", v.offset);
+  a("device_clock", v.device_clock);
+  a("assumed", v.assumed);
 }
 template <class A, pipeline::Like<Rig> T>
 void describe(A& a, T& v) {
@@ -277,6 +280,7 @@ template <class A, Like<SensorHealth> T>
 void describe(A& a, T& v) {
   a("sensor", v.sensor);
   a("messages", v.messages);
+  a("delivered", v.delivered);
   a("bad_frames", v.bad_frames);
   a("invalid_points", v.invalid_points);
   a("dropped_points", v.dropped_points);
@@ -301,6 +305,10 @@ void describe(A& a, T& v) {
   a("transport", v.transport);
   a("rate", v.rate);
   a("interrupted", v.interrupted);
+  a("undeclared_subscribers", v.undeclared_subscribers);
+  a("lost_records", v.lost_records);
+  a("lost_outputs", v.lost_outputs);
+  a("lost_inputs", v.lost_inputs);
   a("inputs", v.inputs);
   a("environment", v.environment);
   a("rig", v.rig);

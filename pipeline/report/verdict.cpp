@@ -331,6 +331,10 @@ class ChainJudge {
   void path_assumptions(const Path& path, Instance& instance, bool& fill) const {
     for (std::size_t i = 0; i < path.jobs.size(); ++i) job_assumptions(i, path.jobs[i], instance.broken, fill);
     sample_assumptions(path.sample, instance.broken);
+    for (const std::string& topic : run_.undeclared_subscribers) {
+      add(instance.broken, {Assumption::kSubscriber, true, chain_.sensor, path.sample.index,
+                            "somebody subscribed to the timed topic " + topic + " during the run"});
+    }
   }
 
   // ---- the quantities -----------------------------------------------------------------------------------------
@@ -583,12 +587,14 @@ void require_chains(Judgement& out) {
 
 void require_transport(const RunData& run, Judgement& out) {
   std::uint64_t moved = 0, hops = 0, most_copied = 0, over_copy = 0, allocations = 0, allocating_jobs = 0;
+  std::uint64_t skipped = 0;
   for (const JobRecord& record : run.records) {
     for (std::size_t i = 0; i < record.input_count && i < sched::kMaxInputs; ++i) {
       if (record.inputs[i].kind == kInputMissing) continue;
       ++hops;
       moved += record.inputs[i].moved;
     }
+    skipped += record.job_class == JobClass::kSkipped ? 1 : 0;
     most_copied = std::max(most_copied, record.copied_bytes);
     over_copy += record.copied_bytes > kCopyLimit ? 1 : 0;
     if (record.hyperperiod >= 1) {
@@ -603,6 +609,10 @@ void require_transport(const RunData& run, Judgement& out) {
   require("hops keep segment and offset", moved == 0,
           fmt::format("{} of {} taken chunks lay elsewhere than where they were published", count_text(moved),
                       count_text(hops)));
+  // A skipped job does not drain its queues, so only a run without skips tells whether the plan is right.
+  require("queues hold what the plan says", run.lost_inputs == 0 || skipped > 0,
+          plural(run.lost_inputs, "chunk was", "chunks were") + " lost in the queues of stages, " +
+              plural(skipped, "job was", "jobs were") + " skipped");
   if (!run.allocation_guard) {
     for (const char* name : {"bytes copied per job", "allocations after warm-up"}) {
       out.requirements.push_back(
@@ -661,7 +671,10 @@ void conclude(const RunData& run, Judgement& out) {
   if (run.interrupted) out.reasons.push_back("interrupted: this report covers the part that ran");
   if (!out.deadlines_not_judged.empty()) out.reasons.push_back("real-time deadlines: " + out.deadlines_not_judged);
   const bool lockstep = run.mode == "lockstep";
-  if (failed > 0) {
+  if (run.lost_records > 0) {
+    // What looks like a violation may be a record that is not there.
+    out.outcome = Outcome::kNotJudged;
+  } else if (failed > 0) {
     out.outcome = Outcome::kFail;
   } else if (nothing || run.interrupted || (!out.deadlines_not_judged.empty() && !lockstep)) {
     out.outcome = Outcome::kNotJudged;
@@ -673,6 +686,10 @@ void conclude(const RunData& run, Judgement& out) {
 std::string deadline_remark(const RunData& run) {
   if (run.mode == "lockstep") return "NOT JUDGED in lockstep, where jobs take their budget in virtual time";
   if (run.rate != 1) return fmt::format("NOT JUDGED at rate {:g}", run.rate);
+  if (run.lost_records > 0) {
+    return "NOT JUDGED: the recorder lost " + plural(run.lost_records, "job record", "job records") +
+           "; the machine gave the housekeeping reserve too little time";
+  }
   if (!run.dispatch.rights.refused.empty())
     return "NOT JUDGED without real-time rights: " + run.dispatch.rights.refused;
   return "";
@@ -693,6 +710,7 @@ const char* name_of(Assumption assumption) {
     case Assumption::kArrival: return "arrival outside its model";
     case Assumption::kPeriod: return "sample gap";
     case Assumption::kPhase: return "stamp off its phase";
+    case Assumption::kSubscriber: return "undeclared subscriber";
   }
   return "";
 }

@@ -29,9 +29,10 @@ enum class Assumption : std::uint8_t {
   kArrival,         // arrival - stamp lies within the rig's arrival model
   kPeriod,          // the next sample comes within the rig's period
   kPhase,           // the stamp keeps its phase to the table
+  kSubscriber,      // nobody subscribes to a timed topic but the declared clients
 };
 const char* name_of(Assumption assumption);  // the broken form, in words: "late start"
-inline constexpr std::size_t kAssumptions = 11;
+inline constexpr std::size_t kAssumptions = 12;
 
 // One broken assumption.
 struct Broken {

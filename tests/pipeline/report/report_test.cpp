@@ -70,6 +70,7 @@ TEST(ReportHtml, SaysWhatIsSimulatedAndWhatIsCompiled) {
   EXPECT_NE(html().find("simulated drive"), std::string::npos);
   EXPECT_NE(html().find("none is compiled today"), std::string::npos);
   EXPECT_NE(html().find("plain image processing for now"), std::string::npos);
+  EXPECT_NE(html().find("top: assumed in the rig file, neither measured nor declared: extrinsics"), std::string::npos);
   run.rig.drive = "recorded";
   EXPECT_NE(html().find("recorded drive"), std::string::npos);
 }

@@ -250,6 +250,7 @@ RunData synthetic_run(std::uint64_t hyperperiods, bool real_time) {
   lidar.frame_id = "lidar_top";
   lidar.capacity = 10000;
   lidar.period = milliseconds(100);
+  lidar.assumed = {"extrinsics"};
   run.rig.sensors = {camera, lidar};
   run.problem = problem();
   run.schedule = schedule(run.problem);
@@ -275,7 +276,12 @@ RunData synthetic_run(std::uint64_t hyperperiods, bool real_time) {
     topic.compared = "equal";
     run.digests.push_back(topic);
   }
-  run.health = {{"front", hyperperiods * 3, 0, 0, 0, 0, 0, 0, 0, {}}, {"top", hyperperiods, 0, 3, 0, 0, 0, 0, 0, {}}};
+  run.health.resize(2);
+  run.health[0].sensor = "front";
+  run.health[0].messages = hyperperiods * 3;
+  run.health[1].sensor = "top";
+  run.health[1].messages = hyperperiods;
+  run.health[1].invalid_points = 3;
   run.pools.pools = {{2048, 4096, 12, {"/camera/objects", "/lidar/objects"}},
                      {1 << 20, (1 << 20) + 4096, 6, {"/camera/front"}}};
   run.pools.user_bytes = 12 * 4096 + 6 * ((1 << 20) + 4096);

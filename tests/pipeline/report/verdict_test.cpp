@@ -282,6 +282,30 @@ TEST(Verdict, NothingReachedAnOutputIsNotJudged) {
   EXPECT_FALSE(j.share_held());
 }
 
+TEST(Verdict, AnUndeclaredSubscriberMakesEveryInstanceVoid) {
+  RunData run = synthetic_run(4, true);
+  run.undeclared_subscribers = {"/camera/objects"};
+  const Judgement j = judge(run);
+  EXPECT_EQ(j.held, 0U);
+  EXPECT_EQ(j.violated, 0U);
+  EXPECT_TRUE(broke(of(j, 0, Quantity::kLatency).instances[1], Assumption::kSubscriber));
+}
+
+TEST(Verdict, LostRecordsAreNotJudged) {
+  RunData run = synthetic_run(4, true);
+  run.lost_records = 1;
+  record_of(run, kFusionStage, 4).publication += 30'000'000;
+  EXPECT_EQ(judge(run).outcome, Outcome::kNotJudged);
+}
+
+TEST(Verdict, ChunksLostInQueuesFailUnlessAJobWasSkipped) {
+  RunData run = synthetic_run(4, true);
+  run.lost_inputs = 2;
+  EXPECT_EQ(judge(run).outcome, Outcome::kFail);
+  skip_job(run, kCameraStage, 4);
+  EXPECT_EQ(judge(run).outcome, Outcome::kPass);
+}
+
 TEST(Verdict, FillIsCountedApart) {
   RunData run = synthetic_run(4, false);
   // Sample 0 had arrived before the table began.
