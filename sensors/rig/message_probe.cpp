@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sensors/logs/decode.h"
+#include "sensors/logs/channel_messages.h"
 #include "sensors/logs/point_fields.h"
+#include "sensors/logs/ros_messages.h"
 
 namespace takt::sensors {
 namespace {
@@ -37,14 +38,14 @@ void add_cloud(const log::PointCloud& cloud, int limit, Evidence& evidence) {
   if (layout.points() == 0 || evidence.probed >= limit) return;
   ++evidence.probed;
   evidence.frame_id = cloud.frame_id;
-  if (has_field(cloud, {"range_rate", "doppler", "velocity", "v_r", "radial_velocity"})) {
+  // The names that the radar decoder reads.
+  if (has_field(cloud, {"range_rate", "doppler_velocity", "radial_speed", "radial_velocity", "doppler", "velocity"})) {
     evidence.kind = SensorKind::kRadar;
-    if (!has_field(cloud, {"range_rate"})) complain(evidence, "takt reads the Doppler of the field 'range_rate' only");
     return;
   }
   evidence.kind = SensorKind::kLidar;
   const PointField intensity = layout.find({"intensity"}, false);
-  const PointField time = layout.find({"time_offset_ns", "t", "time", "timestamp"}, false);
+  const PointField time = layout.find({"time_offset_ns", "t", "time", "timestamp", "time_stamp"}, false);
   const double scale = time.is_float() ? 1e9 : 1;
   const double zero = time && time.name() == "timestamp" ? static_cast<double>(cloud.stamp.ns) : 0;
   const bool first = evidence.probed == 1;
@@ -79,34 +80,43 @@ void add_calibration(log::CameraCalibration calibration, Evidence& evidence) {
   evidence.calibration = calibration;
 }
 
-void probe_foxglove(std::string_view schema, std::span<const std::byte> bytes, int limit, Evidence& evidence) {
-  const auto take = [&](auto decoded, auto&& use) {
-    if (decoded) {
-      use(*std::move(decoded));
-    } else {
-      complain(evidence, decoded.error().message);
-    }
-  };
-  if (schema == "foxglove.CompressedImage") {
-    if (evidence.width != 0) return;
-    take(decode_compressed_image(bytes), [&](log::CompressedImage m) { add_picture(m.frame_id, m.data, evidence); });
-  } else if (schema == "foxglove.PointCloud") {
-    take(decode_point_cloud(bytes), [&](log::PointCloud m) { add_cloud(m, limit, evidence); });
-  } else if (schema == "foxglove.CameraCalibration") {
-    if (evidence.calibration) return;
-    take(decode_camera_calibration(bytes), [&](log::CameraCalibration m) { add_calibration(m, evidence); });
-  } else if (schema == "foxglove.FrameTransforms") {
-    take(decode_frame_transforms(bytes),
-         [&](std::vector<log::FrameTransform> m) { add_transforms(std::move(m), evidence); });
-  } else if (schema == "takt.EgoMotion") {
-    if (evidence.kind) return;
-    take(decode_ego_motion(bytes), [&](log::EgoMotion m) {
-      evidence.kind = SensorKind::kEgo;
-      evidence.preference = 2;
-      evidence.frame_id = m.vehicle_frame;
-      evidence.world_frame = m.world_frame;
-    });
+// Adds a message that `make` knows how to decode on this channel.
+template <class Make, class Use>
+void take(const LogChannel& channel, std::span<const std::byte> bytes, Evidence& evidence, Make make, Use use) {
+  const auto decoder = make(channel);
+  if (!decoder) return complain(evidence, decoder.error().message);
+  auto message = (*decoder)(bytes);
+  if (!message) return complain(evidence, message.error().message);
+  use(*std::move(message));
+}
+
+void add_raw_picture(const log::RawImage& image, Evidence& evidence) {
+  evidence.kind = SensorKind::kCamera;
+  evidence.frame_id = image.frame_id;
+  evidence.width = image.width;
+  evidence.height = image.height;
+}
+
+void add_ego(const log::EgoMotion& motion, int preference, Evidence& evidence) {
+  evidence.kind = SensorKind::kEgo;
+  evidence.preference = preference;
+  evidence.frame_id = motion.vehicle_frame;
+  evidence.world_frame = motion.world_frame;
+}
+
+void add_radar_scan(const LogChannel& channel, std::span<const std::byte> bytes, Evidence& evidence) {
+  log::RadarScan scan;
+  if (const Status read = ros::decode_radar_scan(*ros::encoding_of(channel.encoding), bytes, scan); !read) {
+    return complain(evidence, read.error().message);
   }
+  evidence.kind = SensorKind::kRadar;
+  evidence.frame_id = scan.frame_id;
+  evidence.largest = std::max<std::uint64_t>(evidence.largest, scan.returns.size());
+}
+
+bool carries(const LogChannel& channel, std::string_view protobuf, std::initializer_list<std::string_view> ros) {
+  if (!ros::encoding_of(channel.encoding)) return channel.schema == protobuf;
+  return std::any_of(ros.begin(), ros.end(), [&](std::string_view type) { return ros::is_type(channel.schema, type); });
 }
 
 }  // namespace
@@ -135,7 +145,32 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> picture_size(std::span<co
 }
 
 void probe(const LogChannel& channel, std::span<const std::byte> bytes, int limit, Evidence& evidence) {
-  if (channel.encoding == "protobuf") probe_foxglove(channel.schema, bytes, limit, evidence);
+  if (holds_raw_images(channel)) {
+    if (evidence.width != 0) return;
+    take(channel, bytes, evidence, raw_image_decoder, [&](const log::RawImage& m) { add_raw_picture(m, evidence); });
+  } else if (holds_radar_scans(channel)) {
+    add_radar_scan(channel, bytes, evidence);
+  } else if (carries(channel, "foxglove.CompressedImage", {"sensor_msgs/CompressedImage"})) {
+    if (evidence.width != 0) return;
+    take(channel, bytes, evidence, compressed_image_decoder,
+         [&](const log::CompressedImage& m) { add_picture(m.frame_id, m.data, evidence); });
+  } else if (carries(channel, "foxglove.PointCloud", {"sensor_msgs/PointCloud2"})) {
+    take(channel, bytes, evidence, point_cloud_decoder,
+         [&](const log::PointCloud& m) { add_cloud(m, limit, evidence); });
+  } else if (carries(channel, "foxglove.CameraCalibration", {"sensor_msgs/CameraInfo"})) {
+    if (evidence.calibration) return;
+    take(channel, bytes, evidence, camera_calibration_decoder,
+         [&](const log::CameraCalibration& m) { add_calibration(m, evidence); });
+  } else if (carries(channel, "foxglove.FrameTransforms", {"tf2_msgs/TFMessage", "tf/tfMessage"})) {
+    take(channel, bytes, evidence, transforms_decoder,
+         [&](std::vector<log::FrameTransform> m) { add_transforms(std::move(m), evidence); });
+  } else if (carries(channel, "takt.EgoMotion", {"nav_msgs/Odometry"})) {
+    if (evidence.kind) return;
+    // takt's own first, and what was measured before what was estimated.
+    const int preference = channel.schema != "takt.EgoMotion" ? 2 : channel.metadata.count("estimated") != 0 ? 1 : 3;
+    take(channel, bytes, evidence, ego_motion_decoder,
+         [&](const log::EgoMotion& m) { add_ego(m, preference, evidence); });
+  }
 }
 
 }  // namespace takt::sensors

@@ -1,10 +1,10 @@
 // A rig from nothing but a log: channels, calibrations, static transforms and stamps say most of it. What they do not
 // say gets a stated default and is listed in RigSensor::assumed, so that nobody mistakes a guess for a measurement.
 //
-// Kinds: pictures are cameras; clouds with `range_rate` (or `doppler`, `velocity`) are radars, others LiDARs;
-// takt.EgoMotion and nav_msgs/Odometry are ego motion. Rates: least squares of the stamps over their frame numbers,
-// gaps left out. Arrival model: smallest and largest (arrival - stamp). Extrinsics: product of the transforms between
-// vehicle and sensor frame.
+// Kinds: pictures are cameras; clouds with a Doppler field (`range_rate`, `doppler`, `velocity`, ...) and
+// radar_msgs/RadarScan are radars, others LiDARs; takt.EgoMotion and nav_msgs/Odometry are ego motion. Rates: least
+// squares of the stamps over their frame numbers, gaps left out. Arrival model: smallest and largest (arrival - stamp).
+// Extrinsics: product of the transforms between vehicle and sensor frame.
 #pragma once
 
 #include <string>
