@@ -6,6 +6,7 @@
 
 #include "sensors/logs/input_file.h"
 #include "sensors/logs/mcap_survey.h"
+#include "sensors/logs/ros_messages.h"
 
 namespace takt::sensors {
 namespace {
@@ -185,6 +186,7 @@ class McapReader final : public LogReader {
           {id, channel.topic, channel.encoding, s.name, channel.messages, s.encoding, s.data, channel.metadata});
       topics.push_back(channel.topic);
       rules_of_.push_back(rules_.of(channel.topic));
+      stamped_.push_back(ros::stamped_encoding(channel.encoding, s.name, s.data));
     }
     std::sort(topics.begin(), topics.end());
     for (const LogChannel& channel : channels_) {
@@ -297,7 +299,7 @@ class McapReader final : public LogReader {
         return;
       }
       Entry entry;
-      entry.capture = static_cast<std::int64_t>(head.publish_time);
+      entry.capture = ros::capture_ns(stamped_[channel], data, static_cast<std::int64_t>(head.publish_time));
       entry.arrival = rules_.arrival(rules_of_[channel], static_cast<std::int64_t>(head.log_time), entry.capture);
       entry.offset = at + mcap::kMessageHead;
       entry.bytes = static_cast<std::uint32_t>(data.size());
@@ -416,7 +418,7 @@ class McapReader final : public LogReader {
         if (selected_[i]) announced += channels_[i].messages;
         read += indices_[i];
       }
-      if (announced != read && (survey_.problems.empty() || last_)) {
+      if (announced != read && (survey_.problems.empty() || (last_ && !survey_.by_index))) {
         problem(survey_.by_index ? "bad Statistics" : "messages out of order", file_.size(),
                 std::to_string(announced) + " messages announced, " + std::to_string(read) + " read");
       }
@@ -432,11 +434,12 @@ class McapReader final : public LogReader {
   mcap::ArrivalRules rules_;
   mcap::Survey survey_;
   std::vector<LogChannel> channels_;
-  std::vector<std::uint32_t> place_;                // MCAP id -> place in channels_
-  std::vector<std::uint16_t> rank_;                 // of the topic, by channel
-  std::vector<std::vector<std::size_t>> rules_of_;  // by channel
-  std::vector<bool> selected_;                      // by channel
-  std::vector<std::uint64_t> indices_;              // next index, by channel
+  std::vector<std::uint32_t> place_;                   // MCAP id -> place in channels_
+  std::vector<std::uint16_t> rank_;                    // of the topic, by channel
+  std::vector<std::vector<std::size_t>> rules_of_;     // by channel
+  std::vector<std::optional<ros::Encoding>> stamped_;  // by channel: its messages hold their capture stamp
+  std::vector<bool> selected_;                         // by channel
+  std::vector<std::uint64_t> indices_;                 // next index, by channel
   // merge
   std::vector<std::size_t> waiting_;  // chunks not yet looked into, by earliest arrival
   std::size_t waiting_next_ = 0;

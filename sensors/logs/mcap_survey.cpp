@@ -5,6 +5,8 @@
 #include <cstring>
 #include <set>
 
+#include "sensors/logs/ros_messages.h"
+
 namespace takt::sensors::mcap {
 namespace {
 
@@ -86,6 +88,7 @@ class Surveyor {
     std::size_t chunk = SIZE_MAX;  // the last one that lists the channel
     bool declared = false;         // at the first message
     std::vector<std::size_t> rules;
+    std::optional<ros::Encoding> stamped;  // its messages hold their capture stamp
   };
 
   void problem(std::string kind, std::uint64_t offset, std::string detail) {
@@ -295,12 +298,14 @@ class Surveyor {
       if (cut) {
         problem(std::string("truncated ") + name_of(op), at,
                 std::to_string(length) + " bytes announced, " + std::to_string(present) + " left in the file");
-      } else if (const auto inside = index_.upper_bound(at); inside != index_.end() && inside->first < body + present) {
-        problem(
-            std::string("damaged ") + name_of(op), at,
-            "its " + std::to_string(length) + " bytes would cover the chunk at byte " + std::to_string(inside->first));
-        at = inside->first;
-        continue;
+      } else {
+        TAKT_ASSIGN(const std::uint64_t inside, indexed_chunk_after(at));
+        if (inside < body + present) {
+          problem(std::string("damaged ") + name_of(op), at,
+                  "its " + std::to_string(length) + " bytes would cover the chunk at byte " + std::to_string(inside));
+          at = inside;
+          continue;
+        }
       }
       if (present > options_.max_record_bytes) {
         problem("record too large", at,
@@ -379,22 +384,48 @@ class Surveyor {
       problem("bad Statistics", at,
               std::to_string(statistics_->messages) + " messages announced, " + std::to_string(messages_) + " found");
     }
+    if (!out_.problems.empty()) return;  // what was damaged differs from the index anyway
+    std::size_t found = 0;
     for (const ChunkPlace& chunk : out_.chunks) {
-      if (chunk.outside || index_.empty()) continue;
       const auto known = index_.find(chunk.offset);
-      if (known != index_.end() && chunk.first >= 0 && rules_.empty() && !chunk.channels.empty() &&
-          static_cast<std::int64_t>(known->second.first_time) > chunk.first) {
+      if (known == index_.end() || chunk.outside) continue;
+      ++found;
+      if (known->second.chunk_bytes != chunk.bytes || known->second.unpacked_bytes != chunk.unpacked_bytes) {
+        problem("bad ChunkIndex", chunk.offset, "the chunk has another size than announced");
+      } else if (rules_.empty() && static_cast<std::int64_t>(known->second.first_time) > chunk.first) {
         problem("bad ChunkIndex", chunk.offset, "its first message is earlier than announced");
       }
     }
+    if (found != index_.size()) {
+      problem("bad ChunkIndex", at, std::to_string(index_.size() - found) + " chunks that it names are not there");
+    }
+    for (const auto& [id, count] : statistics_->by_channel) {
+      const auto seen = tally_.find(id);
+      const std::uint64_t there = seen == tally_.end() ? 0 : seen->second.messages;
+      if (there != count) {
+        problem("bad Statistics", at,
+                "channel " + std::to_string(id) + ": " + std::to_string(count) + " messages announced, " +
+                    std::to_string(there) + " found");
+      }
+    }
+  }
+
+  // The next chunk that the index names and that really is there; UINT64_MAX = none.
+  Result<std::uint64_t> indexed_chunk_after(std::uint64_t at) {
+    auto next = index_.upper_bound(at);
+    for (int tries = 0; next != index_.end() && tries < 8; ++next, ++tries) {
+      TAKT_ASSIGN(const bool there, skip_chunks_ ? Result<bool>(true) : head_agrees(next->second));
+      if (there) return next->first;
+    }
+    return UINT64_MAX;
   }
 
   // After a record that cannot be trusted: the next chunk that the file's index knows, or else the next bytes that look
   // like a chunk or like a message of a declared channel.
   Result<bool> resume(std::uint64_t& at) {
-    const auto next = index_.upper_bound(at);
-    if (next != index_.end() && next->first < file_.size()) {
-      at = next->first;
+    TAKT_ASSIGN(const std::uint64_t next, indexed_chunk_after(at));
+    if (next < file_.size()) {
+      at = next;
       return true;
     }
     constexpr std::uint64_t kHead = 96;  // the longest head looked at
@@ -493,7 +524,14 @@ class Surveyor {
       found = tally_.emplace(id, Tally{}).first;
       const auto declared = out_.channels.find(id);
       found->second.declared = declared != out_.channels.end();
-      if (found->second.declared) found->second.rules = rules_.of(declared->second.topic);
+      if (found->second.declared) {
+        found->second.rules = rules_.of(declared->second.topic);
+        const auto schema = out_.schemas.find(declared->second.schema);
+        if (schema != out_.schemas.end()) {
+          found->second.stamped =
+              ros::stamped_encoding(declared->second.encoding, schema->second.name, schema->second.data);
+        }
+      }
     }
     last_id_ = id;
     last_tally_ = &found->second;
@@ -521,7 +559,8 @@ class Surveyor {
     }
     const std::int64_t arrival =
         rules_.arrival(channel.rules, static_cast<std::int64_t>(head.log_time),
-                       static_cast<std::int64_t>(head.publish_time), rules_.empty() ? nullptr : &moved());
+                       ros::capture_ns(channel.stamped, data, static_cast<std::int64_t>(head.publish_time)),
+                       rules_.empty() ? nullptr : &moved());
     channel.first = std::min(channel.first, arrival);
     channel.last = std::max(channel.last, arrival);
     return arrival;

@@ -140,6 +140,12 @@ std::optional<SensorTime> header_stamp(Encoding encoding, std::span<const std::b
   return stamp;
 }
 
+std::optional<Encoding> stamped_encoding(std::string_view channel_encoding, std::string_view type,
+                                         std::string_view definition) {
+  const auto encoding = encoding_of(channel_encoding);
+  return encoding && starts_with_header(type, definition) ? encoding : std::nullopt;
+}
+
 Result<log::RawImage> decode_image(Encoding encoding, std::span<const std::byte> bytes) {
   Cursor c(encoding, bytes);
   log::RawImage m;

@@ -28,6 +28,17 @@ bool starts_with_header(std::string_view type, std::string_view definition);
 inline constexpr std::size_t kHeaderBytes = 16;
 std::optional<SensorTime> header_stamp(Encoding encoding, std::span<const std::byte> bytes);
 
+// The serialisation of a channel whose messages start with a header; nullopt for any other channel.
+std::optional<Encoding> stamped_encoding(std::string_view channel_encoding, std::string_view type,
+                                         std::string_view definition);
+// header.stamp of a message of such a channel in ns, or `otherwise`.
+inline std::int64_t capture_ns(const std::optional<Encoding>& stamped, std::span<const std::byte> bytes,
+                               std::int64_t otherwise) {
+  if (!stamped) return otherwise;
+  const auto stamp = header_stamp(*stamped, bytes);
+  return stamp ? stamp->ns : otherwise;
+}
+
 Result<log::RawImage> decode_image(Encoding encoding, std::span<const std::byte> bytes);
 Result<log::CompressedImage> decode_compressed_image(Encoding encoding, std::span<const std::byte> bytes);
 // sensor_msgs/PointCloud2. A row_step that contradicts the size is mended where only one reading fits the data (a
