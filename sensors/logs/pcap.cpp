@@ -80,12 +80,12 @@ class PcapScan {
     while (at < out_.file_.size()) {
       const std::uint64_t left = out_.file_.size() - at;
       TAKT_ASSIGN(const std::optional<RecordHead> record, head_at(at));
-      if (!record || !follows(*record)) {
-        if (left < kRecordHead || (record && record->size <= kMaxRecord && record->size > left - kRecordHead &&
-                                   plausible(*record) && follows(*record))) {
-          report_("truncated record", at, std::to_string(left) + " bytes left, too few for a record");
-          break;
-        }
+      if (!record) {
+        report_("truncated record", at, std::to_string(left) + " bytes left, too few for a record");
+        break;
+      }
+      TAKT_ASSIGN(const bool accepted, accepts(*record, at));
+      if (!accepted) {
         TAKT_ASSIGN(const std::optional<std::uint64_t> next, resume(at));
         report_("damaged record", at,
                 next ? "reading goes on at byte " + std::to_string(*next) : "nothing behind it makes sense");
@@ -94,9 +94,14 @@ class PcapScan {
         continue;
       }
       if (record->size > left - kRecordHead) {
+        // Cut, or a damaged length: then another record is behind it.
+        TAKT_ASSIGN(const std::optional<std::uint64_t> next, resume(at));
         report_("truncated record", at,
-                std::to_string(record->size) + " bytes announced, " + std::to_string(left - kRecordHead) + " left");
-        break;
+                std::to_string(record->size) + " bytes announced, " + std::to_string(left - kRecordHead) + " left" +
+                    (next ? "; reading goes on at byte " + std::to_string(*next) : ""));
+        if (!next) break;
+        at = *next;
+        continue;
       }
       ++out_.records_;
       last_seconds_ = record->seconds;
@@ -134,25 +139,34 @@ class PcapScan {
     return r.size > 0 && r.size <= kMaxRecord && r.original >= r.size && r.original <= kMaxRecord * 4 &&
            r.fraction < (nano_ ? 1'000'000'000U : 1'000'000U);
   }
-  // Plausible, and within a day of the record before.
-  [[nodiscard]] bool follows(const RecordHead& r) const {
-    if (!plausible(r)) return false;
-    if (!last_seconds_) return true;
-    const std::int64_t gap = std::int64_t{r.seconds} - std::int64_t{*last_seconds_};
+  static bool within_a_day(std::uint32_t a, std::uint32_t b) {
+    const std::int64_t gap = std::int64_t{a} - std::int64_t{b};
     return gap > -86400 && gap < 86400;
   }
-  // The next place behind a damaged record head where a record follows and another one (or the end) behind it.
+  // A record that makes sense after the one before: by its time, or, where a clock was set, together with the next one.
+  Result<bool> accepts(const RecordHead& r, std::uint64_t at) {
+    if (!plausible(r)) return false;
+    if (!last_seconds_ || within_a_day(r.seconds, *last_seconds_)) return true;
+    return continues(r, at);
+  }
+  // Whether another record follows where this one ends.
+  Result<bool> continues(const RecordHead& r, std::uint64_t at) {
+    TAKT_ASSIGN(const std::optional<RecordHead> next, head_at(at + kRecordHead + r.size));
+    return next && plausible(*next) && within_a_day(next->seconds, r.seconds);
+  }
+  // The next place behind a damaged record head where a record is and another one, or the end, behind it.
   Result<std::optional<std::uint64_t>> resume(std::uint64_t at) {
     constexpr std::uint64_t kReach = 1 << 20;
     const std::uint64_t end = std::min(out_.file_.size(), at + kReach);
     for (std::uint64_t candidate = at + 1; candidate + kRecordHead <= end; ++candidate) {
-      TAKT_ASSIGN(const std::optional<RecordHead> first, head_at(candidate));
-      if (!first || !follows(*first)) continue;
-      const std::uint64_t next = candidate + kRecordHead + first->size;
-      if (next == out_.file_.size()) return std::optional(candidate);
-      if (next > out_.file_.size()) continue;
-      TAKT_ASSIGN(const std::optional<RecordHead> second, head_at(next));
-      if (second && follows(*second)) return std::optional(candidate);
+      TAKT_ASSIGN(const std::optional<RecordHead> head, head_at(candidate));
+      if (!head || !plausible(*head)) continue;
+      const bool ends_the_file = candidate + kRecordHead + head->size == out_.file_.size();
+      if (ends_the_file && (!last_seconds_ || within_a_day(head->seconds, *last_seconds_))) {
+        return std::optional(candidate);
+      }
+      TAKT_ASSIGN(const bool goes_on, continues(*head, candidate));
+      if (goes_on) return std::optional(candidate);
     }
     return std::optional<std::uint64_t>();
   }
