@@ -16,6 +16,11 @@ if(TAKT_SANITIZE)
   target_compile_definitions(takt_options INTERFACE TAKT_SANITIZED=1)
 endif()
 
+if(TAKT_FUZZ)
+  # The code under test reports its branches to libFuzzer. Warnings of clang are not ours to judge.
+  target_compile_options(takt_options INTERFACE -fsanitize=fuzzer-no-link -Wno-error)
+endif()
+
 # takt_library(runtime_base SOURCES a.cpp DEPENDS takt::x PRIVATE_DEPENDS y): static library takt_runtime_base, alias
 # takt::runtime_base. DEPENDS are the only takt folders it may include, so CMake and the link enforce the arrows.
 function(takt_library name)

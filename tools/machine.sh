@@ -68,6 +68,7 @@ install_packages() {
 }
 
 # build_tree FOLDER CMAKE_ARGUMENTS...: configure once, build; on failure the first errors are shown.
+# takt_targets: what to build, everything by default.
 build_tree() {
   tree=$1
   shift
@@ -78,9 +79,9 @@ build_tree() {
   cmake -S . -B "$tree" -G Ninja $launcher "$@" >"$tree/configure.log" 2>&1 ||
     { tail -n 20 "$tree/configure.log" >&2; stop 5 "configuring failed (see $tree/configure.log)" "read the lines above"; }
   if [ -t 1 ]; then
-    ninja -C "$tree" || stop 5 "building failed" "read the first error above; a full disk or too little memory looks like this too"
+    ninja -C "$tree" ${takt_targets:-} || stop 5 "building failed" "read the first error above; a full disk or too little memory looks like this too"
   else
-    ninja -C "$tree" >"$tree/build.log" 2>&1 ||
+    ninja -C "$tree" ${takt_targets:-} >"$tree/build.log" 2>&1 ||
       { grep -m 5 -A 4 -E 'error:|FAILED' "$tree/build.log" >&2 || tail -n 20 "$tree/build.log" >&2
         stop 5 "building failed (see $tree/build.log)" "read the lines above"; }
   fi
