@@ -28,6 +28,7 @@ void add_profile(CLI::App& app, Command& chosen);
 void add_replay(CLI::App& app, Command& chosen);
 void add_report(CLI::App& app, Command& chosen);
 void add_diff(CLI::App& app, Command& chosen);
+void add_log(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
 
 // The command line as given, for "the command that reproduces this".
@@ -46,7 +47,8 @@ class Progress {
  public:
   Progress(std::string label, bool quiet);
   ~Progress();
-  void update(double done, double total);
+  // `rate`: shown behind the share ("120 MB/s") instead of the two numbers.
+  void update(double done, double total, const char* rate = nullptr);
 
  private:
   std::string label_;

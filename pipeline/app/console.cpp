@@ -62,7 +62,7 @@ Progress::~Progress() {
   if (enabled_ && last_ns_ != 0) std::fprintf(stderr, "\r\033[K");
 }
 
-void Progress::update(double done, double total) {
+void Progress::update(double done, double total, const char* rate) {
   if (!enabled_) return;
   const std::int64_t now = host_now().ns;
   if (now - last_ns_ < 100'000'000) return;
@@ -70,6 +70,10 @@ void Progress::update(double done, double total) {
   const double elapsed = static_cast<double>(now - start_ns_) * 1e-9;
   const double share = total > 0 ? std::min(1.0, done / total) : 0;
   const double left = share > 0.02 ? elapsed / share - elapsed : 0;
+  if (rate != nullptr) {
+    std::fprintf(stderr, "\r\033[K%s  %3.0f %%  %s  %.0f s left", label_.c_str(), share * 100, rate, left);
+    return;
+  }
   std::fprintf(stderr, "\r\033[K%s  %3.0f %%  %.1f of %.1f  %.0f s left", label_.c_str(), share * 100, done, total,
                left);
 }

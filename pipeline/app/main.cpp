@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   takt::app::add_simulate(app, chosen);
   takt::app::add_report(app, chosen);
   takt::app::add_diff(app, chosen);
+  takt::app::add_log(app, chosen);
   takt::app::add_doctor(app, chosen);
   if (argc == 1) {
     std::fputs(app.help().c_str(), stdout);
@@ -52,8 +53,9 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const std::vector<CLI::App*> verbs = app.get_subcommands();
-    std::fputs((verbs.empty() ? app.help() : verbs.front()->help()).c_str(), stdout);
+    const CLI::App* innermost = &app;
+    while (!innermost->get_subcommands().empty()) innermost = innermost->get_subcommands().front();
+    std::fputs(innermost->help().c_str(), stdout);
     return 0;
   } catch (const CLI::CallForVersion&) {
     std::puts("takt 0.1.0");
