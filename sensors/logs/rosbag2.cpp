@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -38,6 +39,31 @@ using Statement = std::unique_ptr<sqlite3_stmt, Close>;
 std::string text_of(sqlite3_stmt* row, int column) {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(row, column));
   return text == nullptr ? "" : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(row, column)));
+}
+
+// The library pads the last page of a cut file with zeros and takes them for data. With this the file ends where its
+// last whole page does.
+std::atomic<int (*)(sqlite3_file*, sqlite3_int64*)> original_file_size;
+int whole_pages_size(sqlite3_file* file, sqlite3_int64* size) {
+  const int code = original_file_size.load()(file, size);
+  unsigned char bytes[2] = {};
+  if (code != SQLITE_OK || file->pMethods->xRead(file, bytes, 2, 16) != SQLITE_OK) return code;
+  const int page = bytes[0] << 8 | bytes[1];
+  if (page != 0) *size -= *size % (page == 1 ? 65536 : page);
+  return SQLITE_OK;
+}
+void hide_cut_page(sqlite3* db) {
+  sqlite3_file* file = nullptr;
+  if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || file->pMethods == nullptr)
+    return;
+  // All files of this kind of access share one table of methods.
+  static const sqlite3_io_methods methods = [&] {
+    sqlite3_io_methods copy = *file->pMethods;
+    original_file_size = copy.xFileSize;
+    copy.xFileSize = whole_pages_size;
+    return copy;
+  }();
+  file->pMethods = &methods;
 }
 
 class Rosbag2 final : public IndexedLog {
@@ -113,7 +139,10 @@ class Rosbag2 final : public IndexedLog {
     if (has_wal) {
       problem("unread write-ahead log", 0, path_ + "-wal cannot be read (" + reason() + "); its messages are missing");
     }
-    if (!open_database("&immutable=1")) return fail(Code::kInput, path_ + ": cannot be opened: " + reason());
+    // An immutable file is measured while it is opened, too early for hide_cut_page().
+    const bool cut = page_ != 0 && bytes_ % page_ != 0;
+    if (!open_database(cut ? "&nolock=1" : "&immutable=1"))
+      return fail(Code::kInput, path_ + ": cannot be opened: " + reason());
     return {};
   }
 
@@ -131,6 +160,7 @@ class Rosbag2 final : public IndexedLog {
     const int code = sqlite3_open_v2(uri.c_str(), &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr);
     db_.reset(db);
     if (code != SQLITE_OK) return false;
+    if (std::strcmp(more, "&nolock=1") == 0) hide_cut_page(db);
     // The file may be hostile: no functions or views of its own, cell sizes are checked. With writable_schema the
     // library reads a database that is shorter than announced (nothing is written: the connection is read-only).
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
