@@ -18,8 +18,11 @@ stop() {
   exit "$1"
 }
 
-# check_machine FREE_DISK_MB: shared memory, cores, control group quota, disk. Exit code 5 with the remedy.
+# check_machine FREE_DISK_MB PACKAGE...: shared memory, disk, cores, control group quota and, where packages are missing,
+# the network. Exit code 5 with the remedy. Leaves the missing packages in $missing, and sudo in $as_root where needed.
 check_machine() {
+  needed_mb=$1
+  shift
   command -v apt-get >/dev/null 2>&1 || stop 5 "this is no Debian (no apt-get)" \
     "takt is built and tested on Debian 12; run it there, or in a container: docker run -it --shm-size=512m debian:12"
   [ -d /dev/shm ] || stop 5 "there is no shared memory file system (/dev/shm)" \
@@ -28,42 +31,49 @@ check_machine() {
   [ "$shm_mb" -ge 200 ] || stop 5 "only $shm_mb MB of shared memory are free in /dev/shm, 200 MB are needed" \
     "mount -o remount,size=512M /dev/shm   (container: start it with --shm-size=512m)"
   disk_mb=$(($(df -Pk . | awk 'NR==2 {print $4}') / 1024))
-  [ "$disk_mb" -ge "$1" ] || stop 5 "only $disk_mb MB of disk are free here, $1 MB are needed" \
+  [ "$disk_mb" -ge "$needed_mb" ] || stop 5 "only $disk_mb MB of disk are free here, $needed_mb MB are needed" \
     "free some space, or clone into a larger file system"
   cores=$(getconf _NPROCESSORS_ONLN)
   note "shared memory $shm_mb MB, disk $disk_mb MB, $cores core(s)"
   [ "$cores" -ge 2 ] || note "warning: one core only; real-time deadlines will be missed, digests are still exact"
   quota=max
-  [ ! -r /sys/fs/cgroup/cpu.max ] || read -r quota period </sys/fs/cgroup/cpu.max
+  if [ -r /sys/fs/cgroup/cpu.max ]; then
+    read -r quota period </sys/fs/cgroup/cpu.max
+  elif [ -r /sys/fs/cgroup/cpu/cpu.cfs_quota_us ] && [ "$(cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us)" != -1 ]; then
+    quota=$(cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us)
+    period=$(cat /sys/fs/cgroup/cpu/cpu.cfs_period_us)
+  fi
   if [ "$quota" != max ]; then
     note "warning: a control group grants $quota us of CPU per $period us (docker: --cpus); threads will be throttled"
   fi
-}
-
-# install_packages PACKAGE...: what is missing, without recommends; sudo only where needed.
-install_packages() {
   missing=
   for package in "$@"; do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
   done
-  if [ -z "$missing" ]; then
-    note "all packages are there"
-    return 0
-  fi
-  note "installing:$missing"
   as_root=
+  [ -n "$missing" ] || return 0
   if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null 2>&1 || stop 5 "packages are missing and this is neither root nor is there sudo" \
       "run as root: apt-get install --no-install-recommends$missing"
     as_root=sudo
   fi
-  log=$build/install.log
+  $as_root apt-get update >"$build/install.log" 2>&1 ||
+    stop 5 "packages are missing and the package index cannot be reached (see $build/install.log)" \
+      "check the network and /etc/apt/sources.list, then run $0 again"
+  note "network: the package index was reached"
+}
+
+# install_packages: what check_machine found missing, without recommends.
+install_packages() {
+  if [ -z "$missing" ]; then
+    note "all packages are there"
+    return 0
+  fi
+  note "installing:$missing"
   # shellcheck disable=SC2086  # word splitting is meant
-  $as_root apt-get update >"$log" 2>&1 || stop 5 "apt-get update failed (no network? see $log)" \
-    "check the network and /etc/apt/sources.list, then run $0 again: it goes on where it stopped"
-  # shellcheck disable=SC2086
-  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >>"$log" 2>&1 ||
-    stop 5 "apt-get install failed: $(grep -m1 '^E:' "$log") (see $log)" \
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing \
+    >>"$build/install.log" 2>&1 ||
+    stop 5 "apt-get install failed: $(grep -m1 '^E:' "$build/install.log") (see $build/install.log)" \
       "takt needs Debian 12 (bookworm) packages; fix the cause, then run $0 again: it goes on where it stopped"
 }
 

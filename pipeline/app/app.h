@@ -23,6 +23,8 @@ using Command = std::function<int()>;
 
 void add_demo(CLI::App& app, Command& chosen);
 void add_simulate(CLI::App& app, Command& chosen);
+void add_init(CLI::App& app, Command& chosen);
+void add_rig(CLI::App& app, Command& chosen);
 void add_schedule(CLI::App& app, Command& chosen);
 void add_profile(CLI::App& app, Command& chosen);
 void add_replay(CLI::App& app, Command& chosen);
@@ -63,7 +65,6 @@ struct ScheduleOptions {
   std::string budgets;               // "" = declared budgets
   std::vector<std::string> what_if;  // "stage.budget=+20%"
   std::uint64_t seed = 1;
-  bool measured_board = false;  // w and p of this machine instead of the board file's
 };
 void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positional_pipeline = true);
 

@@ -38,6 +38,8 @@ int main(int argc, char** argv) {
   app.footer(kExitCodes);
   takt::app::Command chosen;
   takt::app::add_demo(app, chosen);
+  takt::app::add_init(app, chosen);
+  takt::app::add_rig(app, chosen);
   takt::app::add_schedule(app, chosen);
   takt::app::add_profile(app, chosen);
   takt::app::add_replay(app, chosen);

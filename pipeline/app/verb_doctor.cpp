@@ -53,21 +53,20 @@ Finding roudi() {
 }
 
 Finding stale_files() {
+  if (transport::roudi_running().value_or(false))
+    return {Level::kOk, "stale files", "a RouDi runs: not looked for", ""};
   std::string names;
   std::uint64_t bytes = 0;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator("/dev/shm", ignored)) {
-    const std::string name = entry.path().filename();
-    if (name.rfind("iceoryx", 0) == 0 || name.rfind("takt", 0) == 0) {
-      names += (names.empty() ? "" : ", ") + name;
-      bytes += entry.is_regular_file(ignored) ? entry.file_size(ignored) : 0;
-    }
+  for (const std::string& path : transport::shared_memory_files()) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path, error);
+    if (error) continue;
+    names += (names.empty() ? "" : " ") + path;
+    bytes += size;
   }
-  if (names.empty() || transport::roudi_running().value_or(false)) {
-    return {Level::kOk, "stale files", "none", ""};
-  }
-  return {Level::kWarning, "stale files", names + " (" + std::to_string(bytes >> 20) + " MB) from an aborted run",
-          "the next run replaces them; to free the memory now: rm /dev/shm/iceoryx_mgmt /dev/shm/" + names};
+  if (names.empty()) return {Level::kOk, "stale files", "none", ""};
+  return {Level::kWarning, "stale files", std::to_string(bytes >> 20) + " MB left behind by an aborted run",
+          "the next run replaces them; to free the memory now: rm " + names};
 }
 
 Finding realtime() {

@@ -1,14 +1,18 @@
 // takt replay: run an admitted pipeline over a log and leave a run folder with the report.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 
 #include "pipeline/app/app.h"
+#include "pipeline/app/replay_keys.h"
 #include "pipeline/assembly/digests.h"
 #include "pipeline/assembly/environment.h"
 #include "pipeline/report/report.h"
+#include "runtime/base/file.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/validate.h"
 
@@ -18,11 +22,66 @@ namespace {
 struct Options {
   ScheduleOptions schedule;
   std::string log, out, transport = "iceoryx", roudi = "embedded", isa, digests, save_digests;
-  std::vector<std::string> gang;
-  bool lockstep = false, quiet = false, json = false, require_judged = false;
+  std::vector<std::string> gang, remap;
+  pipeline::ReplayView view;
+  bool lockstep = false, quiet = false, json = false, require_judged = false, paused = false;
   double rate = 1;
   double duration_s = 0;
+  std::uint64_t loop = 1;
 };
+
+constexpr Duration kSeek = seconds(5);
+
+// What the keys ask for, shared between the key thread and the passes of one replay.
+struct Controls {
+  pipeline::ReplayGate gate;
+  bool keys = false;              // there is a terminal
+  std::atomic<bool> stop{false};  // ends the pass
+  std::mutex mutex;
+  bool quit = false;
+  std::optional<SensorTime> seek;  // where the next pass begins
+};
+
+void end_pass(Controls& controls) {
+  controls.stop = true;
+  controls.gate.resume();  // a paused pass would not reach its end
+}
+
+void on_key(Controls& controls, bool lockstep, Key key) {
+  pipeline::ReplayGate& gate = controls.gate;
+  if (key == Key::kNone) {
+    if (interrupted()) end_pass(controls);
+  } else if (key == Key::kSpace && !lockstep) {
+    std::fprintf(stderr, "\r\033[Kreal time cannot be paused, its table is bound to the clock: use --lockstep\n");
+  } else if (key == Key::kSpace && gate.paused()) {
+    gate.resume();
+  } else if (key == Key::kSpace) {
+    gate.pause();
+    std::fprintf(stderr, "\r\033[Kpaused near %.3f s: right = one hyperperiod, space = go on\n", gate.table_s());
+  } else if (key == Key::kRight && gate.paused()) {
+    gate.step();
+  } else {
+    const std::lock_guard lock(controls.mutex);
+    if (key == Key::kQuit) {
+      controls.quit = true;
+    } else {
+      controls.seek = gate.position() + (key == Key::kRight ? kSeek : -kSeek);
+    }
+    end_pass(controls);
+  }
+}
+
+// "a:=b": topic a of the log under the name b.
+Status read_remap(const std::vector<std::string>& texts, pipeline::ReplayView& view) {
+  for (const std::string& text : texts) {
+    const std::size_t sign = text.find(":=");
+    if (sign == std::string::npos || sign == 0 || sign + 2 == text.size()) {
+      return fail(Code::kUsage, "--remap expects topic_in_log:=topic_of_rig; found '" + text + "'");
+    }
+    view.remap.emplace_back(text.substr(0, sign), text.substr(sign + 2));
+  }
+  return {};
+}
 
 // "stage=k": the same table with the stage on k of its cores.
 Status apply_gang(const sched::Problem& problem, sched::Schedule& schedule, const std::string& text) {
@@ -35,34 +94,51 @@ Status apply_gang(const sched::Problem& problem, sched::Schedule& schedule, cons
   return sched::validate(problem, schedule);
 }
 
-Result<pipeline::RunData> execute(const Options& options) {
+// The admitted table, ready to be run as often as wanted.
+struct Prepared {
+  Admitted admitted;
+  sched::Schedule schedule;
+};
+
+Result<Prepared> prepare(const Options& options) {
   if (!options.isa.empty() && options.isa != pipeline::isa_class()) {
     return fail(Code::kUsage, "--isa " + options.isa + ": this build computes as " + pipeline::isa_class() +
                                   " only (its stages are scalar code)");
   }
   // The log is opened before the search: a mistyped path should not cost seconds.
   TAKT_RETURN_IF_ERROR(sensors::open_log(options.log));
-  TAKT_ASSIGN(Admitted admitted, admit(options.schedule));
+  if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(read_file(options.digests));
+  Prepared out;
+  TAKT_ASSIGN(out.admitted, admit(options.schedule));
+  const Admitted& admitted = out.admitted;
   if (admitted.answer.verdict != sched::Verdict::kFeasible) {
     return fail(Code::kGate,
                 "not admitted, nothing was run\n" + sched::explain(admitted.config.problem, admitted.answer, 100));
   }
-  sched::Schedule schedule = *admitted.answer.schedule;
+  out.schedule = *admitted.answer.schedule;
   for (const std::string& gang : options.gang) {
-    admitted.config.problem = admitted.any_cores;
-    TAKT_RETURN_IF_ERROR(apply_gang(admitted.config.problem, schedule, gang));
+    out.admitted.config.problem = out.admitted.any_cores;
+    TAKT_RETURN_IF_ERROR(apply_gang(out.admitted.config.problem, out.schedule, gang));
   }
+  return out;
+}
 
+// One pass over the log (or its window) into one run folder.
+Result<pipeline::RunData> execute(const Options& options, const Prepared& prepared, const pipeline::ReplayView& view,
+                                  const std::string& folder, Controls& controls) {
+  const Admitted& admitted = prepared.admitted;
   // The run folder comes first: when it cannot be made, nothing has been computed in vain.
   std::error_code error;
-  std::filesystem::create_directories(options.out, error);
-  if (error) return fail(Code::kEnvironment, options.out + ": the run folder cannot be made: " + error.message());
+  std::filesystem::create_directories(folder, error);
+  if (error) return fail(Code::kEnvironment, folder + ": the run folder cannot be made: " + error.message());
 
   pipeline::RunOptions run;
   run.log_path = options.log;
+  run.view = view;
   run.lockstep = options.lockstep;
   run.rate = options.rate;
-  run.stop = &interrupted();
+  run.stop = controls.keys ? &controls.stop : &interrupted();
+  run.gate = &controls.gate;
   run.backend = options.transport == "local"  ? transport::Backend::kLocal
                 : options.roudi == "external" ? transport::Backend::kIceoryxExternal
                                               : transport::Backend::kIceoryxEmbedded;
@@ -72,9 +148,12 @@ Result<pipeline::RunData> execute(const Options& options) {
     run.max_hyperperiods = std::max<std::uint64_t>(run.max_hyperperiods, 1);
   }
   Progress progress(options.lockstep ? "lockstep" : "replaying", options.quiet);
+  if (!options.quiet && !options.json) {
+    run.planned = [](const transport::PoolPlan& pools) { std::printf("%s\n", pools.text().c_str()); };
+  }
   run.progress = [&progress](double done, double total) { progress.update(done, total); };
-  TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(admitted.config, schedule, run));
-  data.run_folder = options.out;
+  TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(admitted.config, prepared.schedule, run));
+  data.run_folder = folder;
   data.command = command_line();
   data.schedule_notes.insert(data.schedule_notes.begin(), admitted.answer.notes.begin(), admitted.answer.notes.end());
   if (!options.schedule.budgets.empty()) {
@@ -82,31 +161,111 @@ Result<pipeline::RunData> execute(const Options& options) {
     data.inputs.push_back({"budgets", options.schedule.budgets, hash});
   }
   if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::compare_digests(data, options.digests));
-  if (!options.save_digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::save_digests(data, options.save_digests));
   return data;
 }
 
-int run(const Options& options) {
-  Result<pipeline::RunData> data = execute(options);
-  if (!data) return report_error(data.error());
-  const Result<pipeline::Outcome> outcome = pipeline::write_run(*data, options.out);
-  if (!outcome) return report_error(outcome.error());
-  if (options.json) {
-    std::printf("%s\n", pipeline::report_json(*data).c_str());
-  } else if (!options.quiet) {
-    std::fputs(pipeline::ten_lines(*data).c_str(), stdout);
-  }
-  if (data->interrupted) return exit_code(Code::kInterrupted);
-  if (!data->log_problems.empty()) {
+// What a pass came to, as an exit code.
+int judged_exit(const Options& options, const pipeline::RunData& data, pipeline::Outcome outcome) {
+  if (!data.log_problems.empty()) {
     std::fprintf(stderr,
                  "takt: the log is damaged in %zu place(s), first: %s at byte %llu; what could be read was run\n",
-                 data->log_problems.size(), data->log_problems.front().kind.c_str(),
-                 static_cast<unsigned long long>(data->log_problems.front().offset));
+                 data.log_problems.size(), data.log_problems.front().kind.c_str(),
+                 static_cast<unsigned long long>(data.log_problems.front().offset));
     return exit_code(Code::kInput);
   }
-  if (*outcome == pipeline::Outcome::kFail) return exit_code(Code::kGate);
-  if (*outcome == pipeline::Outcome::kNotJudged && options.require_judged) return exit_code(Code::kGate);
+  if (outcome == pipeline::Outcome::kFail) return exit_code(Code::kGate);
+  if (outcome == pipeline::Outcome::kNotJudged && options.require_judged) return exit_code(Code::kGate);
   return 0;
+}
+
+bool equal_digests(const std::vector<pipeline::TopicDigest>& a, const std::vector<pipeline::TopicDigest>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](const pipeline::TopicDigest& x, const pipeline::TopicDigest& y) { return x.digest == y.digest; });
+}
+
+void print_clock_findings(const pipeline::RunData& data) {
+  for (const std::string& warning : data.environment.warnings) {
+    if (warning.rfind("clock check", 0) == 0) std::fprintf(stderr, "takt: %s\n", warning.c_str());
+  }
+}
+
+// Passes over the log until its end has been reached --loop times. The first one fills the run folder, each further one
+// a folder of its own inside.
+int run(const Options& options) {
+  pipeline::ReplayView view = options.view;
+  if (const Status status = read_remap(options.remap, view); !status) return report_error(status.error());
+  Controls controls;
+  controls.keys = ReplayKeys::available();
+  if (options.paused && !(options.lockstep && controls.keys)) {
+    return report_error({Code::kUsage, "--paused needs --lockstep and a terminal, whose keys go on"});
+  }
+  const Result<Prepared> prepared = prepare(options);
+  if (!prepared) return report_error(prepared.error());
+
+  if (options.paused) {
+    controls.gate.pause();
+    std::fprintf(stderr, "takt: paused at 0: right = one hyperperiod, space = go on\n");
+  }
+  std::unique_ptr<ReplayKeys> keys;
+  if (controls.keys) {
+    keys = std::make_unique<ReplayKeys>([&](Key key) { on_key(controls, options.lockstep, key); });
+  }
+  std::vector<std::string> reports;
+  std::vector<pipeline::TopicDigest> first_digests;
+  int worst = 0;
+  std::uint64_t finished = 0;  // passes that reached the end
+  for (std::uint64_t pass = 1; finished < options.loop; ++pass) {
+    const std::string folder = pass == 1 ? options.out : options.out + "/pass-" + std::to_string(pass);
+    if (pass > 1 && !options.quiet) {
+      std::fprintf(stderr, "takt: pass %llu, %s: log time is set back, every stage begins without state\n",
+                   static_cast<unsigned long long>(pass), view.seek ? "after a seek" : "looping");
+    }
+    Result<pipeline::RunData> data = execute(options, *prepared, view, folder, controls);
+    if (!data) return report_error(data.error());
+    if (pass == 1) {
+      first_digests = data->digests;
+    } else {
+      std::string note = "pass " + std::to_string(pass) + (view.seek ? " (after a seek)" : " (loop)") +
+                         ": every stage began without state";
+      if (!view.seek && !data->interrupted) {
+        note += equal_digests(first_digests, data->digests) ? "; outputs equal those of the first pass"
+                                                            : "; outputs differ from those of the first pass";
+      }
+      if (!options.quiet) std::fprintf(stderr, "takt: %s\n", note.c_str());
+      data->schedule_notes.push_back(std::move(note));
+    }
+    const Result<pipeline::Outcome> outcome = pipeline::write_run(*data, folder);
+    if (!outcome) return report_error(outcome.error());
+    if (!options.save_digests.empty()) {
+      if (const Status saved = pipeline::save_digests(*data, options.save_digests); !saved) {
+        return report_error(saved.error());
+      }
+    }
+    if (pass == 1 && !options.quiet) print_clock_findings(*data);
+    if (options.json) {
+      reports.push_back(pipeline::report_json(*data));
+    } else if (!options.quiet) {
+      std::fputs(pipeline::ten_lines(*data).c_str(), stdout);
+    }
+    const int code = judged_exit(options, *data, *outcome);
+    if (worst == 0) worst = code;
+
+    const std::lock_guard lock(controls.mutex);
+    if (interrupted() || controls.quit) {
+      worst = exit_code(Code::kInterrupted);
+      break;
+    }
+    view.seek = controls.seek;
+    controls.seek.reset();
+    controls.stop = false;
+    if (!view.seek) ++finished;
+  }
+  if (reports.size() == 1) std::printf("%s\n", reports.front().c_str());
+  for (std::size_t i = 0; reports.size() > 1 && i < reports.size(); ++i) {
+    std::printf("%s%s%s", i == 0 ? "[" : ",\n", reports[i].c_str(), i + 1 == reports.size() ? "]\n" : "");
+  }
+  return worst;
 }
 
 }  // namespace
@@ -121,7 +280,20 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--rate", options->rate, "real time: speed; any other than 1 is NOT JUDGED")
       ->check(CLI::Range(0.01, 100.0))
       ->capture_default_str();
-  verb->add_option("--duration", options->duration_s, "run only the first seconds")->check(CLI::Range(0.0, 1e9));
+  verb->add_option("--start", options->view.start,
+                   "begin here: seconds from the start of the log (12.5), or ISO 8601 (2024-05-01T12:00:00.5Z)");
+  verb->add_option("--end", options->view.end, "end before this time, given like --start");
+  verb->add_option("--duration", options->duration_s, "run only so many seconds")->check(CLI::Range(0.0, 1e9));
+  verb->add_option("--loop", options->loop,
+                   "run so many passes; each begins without state, the first fills the run folder, the others "
+                   "OUT/pass-2, ...")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  verb->add_option("--topics", options->view.topics,
+                   "only sensors whose topic matches this shell pattern (repeatable); stages run without the others");
+  verb->add_option("--exclude", options->view.exclude, "no sensors whose topic matches (repeatable)");
+  verb->add_option("--remap", options->remap, "topic_in_log:=topic_of_rig (repeatable)");
+  verb->add_flag("--paused", options->paused, "begin paused; --lockstep on a terminal only");
   verb->add_option("--transport", options->transport, "iceoryx (shared memory) or local (in process)")
       ->check(CLI::IsMember({"iceoryx", "local"}))
       ->capture_default_str();
@@ -135,6 +307,10 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_flag("--require-judged", options->require_judged, "exit 1 when deadlines could not be judged");
   verb->add_flag("--json", options->json, "print report.json on stdout");
   verb->add_flag("-q,--quiet", options->quiet, "no progress line, no summary");
+  verb->footer(
+      "Keys on a terminal: left and right seek by 5 s (a new pass: stages begin without state, results go into\n"
+      "OUT/pass-N), q ends with a report of the part that ran. With --lockstep, space pauses and goes on, and right\n"
+      "steps one hyperperiod while paused; real time cannot be paused, because its table is bound to the clock.");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }
 

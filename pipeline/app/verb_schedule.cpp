@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "pipeline/app/app.h"
+#include "pipeline/assembly/environment.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/what_if.h"
@@ -52,9 +53,13 @@ void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positio
 
 Result<Admitted> admit(const ScheduleOptions& options) {
   TAKT_ASSIGN(pipeline::PipelineConfig config, pipeline::load_pipeline(options.pipeline));
+  std::string other_machine;
   if (!options.budgets.empty()) {
     TAKT_ASSIGN(const sched::BudgetTable budgets, sched::load_budgets(options.budgets));
     TAKT_RETURN_IF_ERROR(sched::apply_budgets(config.problem, budgets));
+    if (const std::string here = pipeline::machine_name(); !budgets.machine.empty() && budgets.machine != here) {
+      other_machine = "budgets were measured on another machine (" + budgets.machine + "); this one is " + here;
+    }
   }
   sched::Problem any_cores = config.problem;
   for (const std::string& change : options.what_if) {
@@ -65,6 +70,7 @@ Result<Admitted> admit(const ScheduleOptions& options) {
   synthesis.seed = options.seed;
   Admitted out{std::move(config), {}, std::move(any_cores)};
   out.answer = sched::synthesize(out.config.problem, synthesis);
+  if (!other_machine.empty()) out.answer.notes.push_back(other_machine);
   if (out.answer.verdict == sched::Verdict::kFeasible) {
     // No table is used that the independent validator has not accepted.
     if (Status valid = sched::validate(out.config.problem, *out.answer.schedule); !valid) {

@@ -79,8 +79,11 @@ Status save_digests(const RunData& data, const std::string& path) {
   const json wanted = conditions(data);
   json entries = json::array();
   for (const json& entry : document["entries"]) {
-    if (entry.value("conditions", json()).value("isa_class", "") != data.environment.isa_class)
-      entries.push_back(entry);
+    const json have = entry.value("conditions", json::object());
+    // One drive per file: entries of other classes and JPEG libraries stay, those of another log do not.
+    const bool same_class =
+        have.value("isa_class", "") == wanted["isa_class"] && have.value("jpeg_library", "") == wanted["jpeg_library"];
+    if (!same_class && have.value("log", "") == wanted["log"]) entries.push_back(entry);
   }
   entries.push_back({{"conditions", wanted}, {"topics", topics}});
   document["entries"] = entries;

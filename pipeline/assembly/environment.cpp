@@ -93,6 +93,13 @@ Environment read_environment() {
   return env;
 }
 
+std::string machine_name() {
+  utsname name{};
+  uname(&name);
+  return cpu_model() + ", " + std::to_string(std::thread::hardware_concurrency()) + " core(s), " + name.sysname + " " +
+         name.release;
+}
+
 CpuTimes read_cpu_times() {
   std::istringstream line(first_line("/proc/stat"));
   std::string label;

@@ -15,6 +15,9 @@ std::string isa_class();
 // Reads the machine's facts; warnings are in words.
 Environment read_environment();
 
+// Processor, cores and kernel in one line: what measured budgets belong to.
+std::string machine_name();
+
 // CPU time counters of the machine; two readings give the share that a hypervisor took (steal).
 struct CpuTimes {
   std::uint64_t total = 0;

@@ -85,8 +85,8 @@ struct Feeder::Decoders {
 };
 
 Feeder::Feeder(sensors::LogReader& log, const sensors::Rig& rig, std::vector<std::unique_ptr<SensorFeed>>& feeds,
-               std::uint64_t run)
-    : log_(log), rig_(rig), feeds_(feeds), run_(run), health_(feeds.size()), progress_(feeds.size()) {
+               std::uint64_t run, const ReplayGate* gate)
+    : log_(log), rig_(rig), feeds_(feeds), run_(run), gate_(gate), health_(feeds.size()), progress_(feeds.size()) {
   decoders_ = std::make_unique<Decoders>();
   for (std::size_t i = 0; i < feeds_.size(); ++i) {
     const sensors::RigSensor& sensor = rig_.sensors[feeds_[i]->sensor];
@@ -118,9 +118,10 @@ void Feeder::loop() {
     const sensors::LogMessage& message = **next;
     for (std::size_t i = 0; i < feeds_.size(); ++i) {
       if (rig_.sensors[feeds_[i]->sensor].topic != message.channel->topic) continue;
+      if (gate_ != nullptr) wait_at_gate(message.arrival);
       // Everything earlier has been published: messages come in order of arrival.
       watermark_.store(message.arrival.ns - 1, std::memory_order_release);
-      if (!wait_for_room(*feeds_[i], progress_[i].pending)) return;
+      if (!wait_for_room(*feeds_[i], message.arrival, progress_[i].pending)) return;
       feed(*feeds_[i], health_[i], message);
       break;
     }
@@ -129,12 +130,27 @@ void Feeder::loop() {
   watermark_.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_release);
 }
 
-bool Feeder::wait_for_room(const SensorFeed& feed, std::vector<std::int64_t>& pending) {
+// Everything before `arrival` has been published, so jobs may go on up to the limit.
+void Feeder::wait_at_gate(SensorTime arrival) {
+  while (arrival.ns > gate_->limit_ns() && !stop_.load(std::memory_order_acquire)) {
+    const std::int64_t reached = std::min(arrival.ns - 1, gate_->limit_ns());
+    if (reached > watermark_.load(std::memory_order_relaxed)) watermark_.store(reached, std::memory_order_release);
+    nap();
+  }
+}
+
+void Feeder::want(SensorTime latch) {
+  std::int64_t known = wanted_.load(std::memory_order_relaxed);
+  while (known < latch.ns && !wanted_.compare_exchange_weak(known, latch.ns, std::memory_order_release)) {
+  }
+}
+
+bool Feeder::wait_for_room(const SensorFeed& feed, SensorTime arrival, std::vector<std::int64_t>& pending) {
   for (;;) {
     std::int64_t latched = std::numeric_limits<std::int64_t>::max();
     for (const auto& consumer : feed.latched) latched = std::min(latched, consumer->load(std::memory_order_acquire));
-    std::erase_if(pending, [latched](std::int64_t arrival) { return arrival <= latched; });
-    if (pending.size() < feed.ahead) return true;
+    std::erase_if(pending, [latched](std::int64_t delivered) { return delivered <= latched; });
+    if (pending.size() < feed.ahead || arrival.ns <= wanted_.load(std::memory_order_acquire)) return true;
     if (stop_.load(std::memory_order_acquire)) return false;
     nap();
   }
@@ -219,6 +235,7 @@ void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMess
   loan.header->sources[feed.sensor] = {message.capture.ns, message.capture.ns};
   feed.ledger.note(message.index, feed.publisher->location(loan));
   feed.publisher->publish(loan);
+  ++health.delivered;
   progress.pending.push_back(message.arrival.ns);
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "pipeline/assembly/replay_gate.h"
 #include "pipeline/report/run_data.h"
 #include "runtime/base/time.h"
 #include "runtime/transport/transport.h"
@@ -46,9 +47,10 @@ struct SensorFeed {
 
 class Feeder {
  public:
-  // `log` is opened and selected to the topics of `feeds`; both must outlive the feeder.
+  // `log` is opened and selected to the topics of `feeds`; both must outlive the feeder, and so must `gate` (null: no
+  // pause).
   Feeder(sensors::LogReader& log, const sensors::Rig& rig, std::vector<std::unique_ptr<SensorFeed>>& feeds,
-         std::uint64_t run);
+         std::uint64_t run, const ReplayGate* gate = nullptr);
   ~Feeder();
   Feeder(const Feeder&) = delete;
   Feeder& operator=(const Feeder&) = delete;
@@ -58,6 +60,9 @@ class Feeder {
 
   // Every sample with arrival <= watermark has been published or left out. Any thread.
   [[nodiscard]] SensorTime watermark() const { return {watermark_.load(std::memory_order_acquire)}; }
+  // A job waits for everything up to `latch`: the feeder goes on to there even where a topic has no room. What the
+  // full queue then loses are samples that a newer one, also wanted, has superseded. Any thread.
+  void want(SensorTime latch);
   // After stop(): what was met, by feed.
   [[nodiscard]] const std::vector<SensorHealth>& health() const { return health_; }
   [[nodiscard]] const Status& status() const { return status_; }
@@ -65,13 +70,15 @@ class Feeder {
  private:
   void loop();
   void feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMessage& message);
-  bool wait_for_room(const SensorFeed& feed, std::vector<std::int64_t>& pending);
+  void wait_at_gate(SensorTime arrival);
+  bool wait_for_room(const SensorFeed& feed, SensorTime arrival, std::vector<std::int64_t>& pending);
 
   struct Decoders;
   sensors::LogReader& log_;
   const sensors::Rig& rig_;
   std::vector<std::unique_ptr<SensorFeed>>& feeds_;
   std::uint64_t run_;
+  const ReplayGate* gate_;
   std::vector<SensorHealth> health_;
   struct Progress {
     std::vector<std::int64_t> pending;  // arrivals published and not yet latched by every consumer
@@ -81,6 +88,7 @@ class Feeder {
   std::vector<Progress> progress_;
   std::unique_ptr<Decoders> decoders_;
   std::atomic<std::int64_t> watermark_{transport::kNoStamp};
+  std::atomic<std::int64_t> wanted_{transport::kNoStamp};
   std::atomic<bool> stop_{false};
   Status status_;
   std::thread thread_;

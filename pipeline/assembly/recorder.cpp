@@ -47,7 +47,7 @@ bool RecordRing::pop(sched::JobRecord& record) {
 }
 
 Recorder::Recorder(std::size_t cores, std::vector<std::unique_ptr<transport::Subscriber>> outputs, bool lossless)
-    : outputs_(std::move(outputs)), lossless_(lossless) {
+    : outputs_(std::move(outputs)), pending_(outputs_.size()), lossless_(lossless) {
   for (std::size_t i = 0; i < cores; ++i) rings_.push_back(std::make_unique<RecordRing>(kRingRecords));
 }
 
@@ -71,8 +71,13 @@ void Recorder::push(std::size_t core, const sched::JobRecord& record) {
 }
 
 void Recorder::loop() {
+  HostTime next_idle = host_now();
   while (!stop_.load(std::memory_order_acquire)) {
     if (!drain()) nap(lossless_ ? 20'000 : 1'000'000);
+    if (on_idle && host_now() >= next_idle) {
+      on_idle();
+      next_idle = host_now() + milliseconds(100);
+    }
   }
   drain();
 }
@@ -92,39 +97,50 @@ bool Recorder::drain() {
   return any;
 }
 
+// Chunks come in the order of jobs, records in the order of completion, which is the same for one stage. A chunk of a
+// later job means that this job's chunk was lost to a full queue; the later one waits for its own record.
 void Recorder::take_output(sched::JobRecord& record) {
-  transport::Subscriber& port = *outputs_[record.stage];
   // A digester allocates once; the recorder is no timed thread.
   thread_local Digester digester;
-  while (transport::ChunkView chunk = port.take()) {
-    const bool wanted = chunk.header->job == record.job;
+  transport::Subscriber& port = *outputs_[record.stage];
+  transport::ChunkView& pending = pending_[record.stage];
+  for (;;) {
+    if (!pending) pending = port.take();
+    if (!pending || pending.header->job > record.job) break;
+    const bool wanted = pending.header->job == record.job;
     if (wanted) {
-      record.output = digest_of(digester, chunk);
-      if (chunk.header->schema == kObjectListSchema) {
-        ObjectFrame& frame = objects_.emplace_back();
-        frame.stage = record.stage;
-        frame.job = record.job;
-        std::memcpy(&frame.list, chunk.payload, std::min(chunk.header->payload_bytes, sizeof frame.list));
-      } else if (chunk.header->schema == kTrackListSchema) {
-        TrackFrame& frame = tracks_.emplace_back();
-        frame.stage = record.stage;
-        frame.job = record.job;
-        frame.published_ns = record.publication;
-        std::memcpy(&frame.list, chunk.payload, std::min(chunk.header->payload_bytes, sizeof frame.list));
-      }
+      record.output = digest_of(digester, pending);
+      store(record, pending);
     }
-    port.release(chunk);
+    port.release(pending);
+    pending = {};
     if (wanted) return;
   }
-  ++lost_outputs_;  // the queue overflowed before the recorder got time: digest stays zero, said in the report
+  ++lost_outputs_;
+}
+
+void Recorder::store(const sched::JobRecord& record, const transport::ChunkView& chunk) {
+  if (chunk.header->schema == kObjectListSchema) {
+    ObjectFrame& frame = objects_.emplace_back();
+    frame.stage = record.stage;
+    frame.job = record.job;
+    std::memcpy(&frame.list, chunk.payload, std::min(chunk.header->payload_bytes, sizeof frame.list));
+  } else if (chunk.header->schema == kTrackListSchema) {
+    TrackFrame& frame = tracks_.emplace_back();
+    frame.stage = record.stage;
+    frame.job = record.job;
+    frame.published_ns = record.publication;
+    std::memcpy(&frame.list, chunk.payload, std::min(chunk.header->payload_bytes, sizeof frame.list));
+  }
 }
 
 void Recorder::stop() {
   if (!thread_.joinable()) return;
   stop_.store(true, std::memory_order_release);
   thread_.join();
-  for (const auto& port : outputs_) {
-    while (transport::ChunkView chunk = port->take()) port->release(chunk);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (pending_[i]) outputs_[i]->release(pending_[i]);
+    while (transport::ChunkView chunk = outputs_[i]->take()) outputs_[i]->release(chunk);
   }
   outputs_.clear();
   std::sort(records_.begin(), records_.end(), [](const sched::JobRecord& a, const sched::JobRecord& b) {

@@ -55,14 +55,18 @@ class Recorder {
 
   // Called on the recorder's thread after every record: progress for a person.
   std::function<void(const sched::JobRecord&)> on_record;
+  // Called on the recorder's thread about ten times a second: what the housekeeping reserve watches besides.
+  std::function<void()> on_idle;
 
  private:
   void loop();
   bool drain();
   void take_output(sched::JobRecord& record);
+  void store(const sched::JobRecord& record, const transport::ChunkView& chunk);
 
   std::vector<std::unique_ptr<RecordRing>> rings_;
   std::vector<std::unique_ptr<transport::Subscriber>> outputs_;
+  std::vector<transport::ChunkView> pending_;  // by stage: taken, but of a job whose record has not come yet
   bool lossless_;
   std::atomic<std::uint64_t> pushed_{0}, done_{0}, lost_{0};
   std::atomic<bool> stop_{false};

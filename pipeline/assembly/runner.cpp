@@ -1,7 +1,10 @@
 #include "pipeline/assembly/runner.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -9,6 +12,7 @@
 #include "pipeline/assembly/feeder.h"
 #include "pipeline/assembly/recorder.h"
 #include "pipeline/assembly/stage_host.h"
+#include "pipeline/report/results.h"
 #include "runtime/memory/alloc_guard.h"
 #include "runtime/memory/process.h"
 #include "sensors/logs/decode.h"
@@ -52,6 +56,30 @@ std::string input_name(const PipelineConfig& config, std::size_t stage, std::siz
   return config.stages[stage].name + "/" + config.problem.stages[stage].inputs[input].name;
 }
 
+// While it lives, threads that this one creates (RouDi's, feeder, recorder) stay on the cores with a housekeeping
+// reserve, whose share of time the admission has kept free for them. Refused affinity changes nothing.
+class HousekeepingAffinity {
+ public:
+  explicit HousekeepingAffinity(const sched::Board& board) {
+    cpu_set_t reserved;
+    CPU_ZERO(&reserved);
+    for (const sched::Core& core : board.cores) {
+      if (core.reserve > 0) CPU_SET(static_cast<unsigned>(core.cpu), &reserved);
+    }
+    if (CPU_COUNT(&reserved) == 0 || pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) != 0) return;
+    set_ = pthread_setaffinity_np(pthread_self(), sizeof reserved, &reserved) == 0;
+  }
+  ~HousekeepingAffinity() {
+    if (set_) pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
+  }
+  HousekeepingAffinity(const HousekeepingAffinity&) = delete;
+  HousekeepingAffinity& operator=(const HousekeepingAffinity&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  bool set_ = false;
+};
+
 // Everything a run consists of, destroyed in the right order: ports before the transport.
 struct Assembly {
   std::unique_ptr<transport::Transport> transport;
@@ -73,6 +101,8 @@ Result<SensorTime> table_origin(sensors::LogReader& log, const PipelineConfig& c
       TAKT_ASSIGN(std::optional<sensors::LogMessage> message, log.next());
       if (!message) break;
       if (message->channel->topic != sensor.topic) continue;
+      // A wrong stamp (zero, another clock) decides nothing.
+      if (message->capture > message->arrival || message->arrival - message->capture > seconds(3600)) continue;
       const std::int64_t h = config.problem.hyperperiod.ns;
       std::int64_t origin_ns = message->capture.ns - sensor.phase->ns;
       while (origin_ns > span->first.ns) origin_ns -= h;
@@ -84,21 +114,16 @@ Result<SensorTime> table_origin(sensors::LogReader& log, const PipelineConfig& c
   return origin;
 }
 
-Status check_topics(const sensors::LogReader& log, const PipelineConfig& config,
-                    const std::vector<std::string>& topics) {
-  std::string missing;
-  for (const std::string& topic : topics) {
-    const auto& channels = log.channels();
-    const bool found = std::any_of(channels.begin(), channels.end(),
-                                   [&](const sensors::LogChannel& c) { return c.topic == topic && c.messages > 0; });
-    if (!found) missing += (missing.empty() ? "" : ", ") + topic;
+// What the rig file marks as assumed, a line per sensor that has such values.
+std::vector<std::string> assumptions(const sensors::Rig& rig) {
+  std::vector<std::string> out;
+  for (const sensors::RigSensor& sensor : rig.sensors) {
+    if (sensor.assumed.empty()) continue;
+    std::string keys;
+    for (const std::string& key : sensor.assumed) keys += (keys.empty() ? "" : ", ") + key;
+    out.push_back("sensor '" + sensor.name + "': assumed, not measured: " + keys);
   }
-  if (missing.empty()) return {};
-  std::string have;
-  for (const sensors::LogChannel& channel : log.channels()) have += (have.empty() ? "" : ", ") + channel.topic;
-  if (have.empty()) have = "none";
-  return fail(Code::kInput, "the log has no messages on " + missing + ", which rig " + config.rig_file +
-                                " names; topics of the log: " + have);
+  return out;
 }
 
 Result<std::vector<TruthFrame>> read_truth(const std::string& log_path) {
@@ -115,27 +140,28 @@ Result<std::vector<TruthFrame>> read_truth(const std::string& log_path) {
     if (!message) break;
     const auto truth = sensors::decode_truth(message->bytes);
     if (!truth) continue;  // a damaged truth message is a log problem, not a reason to lose the run
-    TruthFrame& frame = out.emplace_back();
-    frame.stamp = truth->stamp;
-    for (const sensors::log::TruthBox& box : truth->boxes) {
-      TruthBox& b = frame.boxes.emplace_back();
-      b.id = box.id;
-      b.object_class = static_cast<ObjectClass>(box.object_class);
-      b.x = box.pose.position[0];
-      b.y = box.pose.position[1];
-      b.z = box.pose.position[2];
-      b.length = box.size[0];
-      b.width = box.size[1];
-      b.height = box.size[2];
-      const auto& q = box.pose.orientation;
-      b.yaw = std::atan2(2 * (q[0] * q[3] + q[1] * q[2]), 1 - 2 * (q[2] * q[2] + q[3] * q[3]));
-      b.vx = box.velocity[0];
-      b.vy = box.velocity[1];
-      b.lidar_points = box.lidar_points;
-    }
+    out.push_back(truth_frame(*truth));
   }
   std::sort(out.begin(), out.end(), [](const TruthFrame& a, const TruthFrame& b) { return a.stamp < b.stamp; });
   return out;
+}
+
+// Delivered samples that no job ever used, from the records.
+void count_unused(RunData& data) {
+  for (SensorHealth& health : data.health) {
+    const auto sensor = data.rig.find(health.sensor);
+    if (!sensor) continue;
+    std::set<std::uint64_t> used;
+    for (const sched::JobRecord& record : data.records) {
+      const std::vector<sched::Input>& inputs = data.problem.stages[record.stage].inputs;
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i].from_sensor && inputs[i].source == *sensor && record.inputs[i].kind <= 1) {
+          used.insert(record.inputs[i].job);
+        }
+      }
+    }
+    health.unused = health.delivered - std::min<std::uint64_t>(health.delivered, used.size());
+  }
 }
 
 }  // namespace
@@ -211,7 +237,6 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   const sensors::Rig& rig = *config.rig;
 
   // The log first: most mistakes are there.
-  TAKT_ASSIGN(auto log, sensors::open_log(options.log_path, sensors::release_rules(rig)));
   std::set<std::string> topic_set;
   for (const sched::Stage& stage : stages) {
     for (const sched::Input& input : stage.inputs) {
@@ -219,8 +244,9 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     }
   }
   const std::vector<std::string> topics(topic_set.begin(), topic_set.end());
-  TAKT_RETURN_IF_ERROR(check_topics(*log, config, topics));
-  log->select(topics);
+  TAKT_ASSIGN(OpenedReplay opened, open_replay(options.log_path, rig, topics, options.view));
+  std::unique_ptr<sensors::LogReader> log = std::move(opened.log);
+  if (options.through) log = options.through(std::move(log));
   TAKT_ASSIGN(const SensorTime origin, table_origin(*log, config));
   const std::int64_t h = config.problem.hyperperiod.ns;
   const std::int64_t log_ns = (log->span()->second - origin).ns;
@@ -242,8 +268,15 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   // Transport and all ports. The random token keeps runs apart; it reaches no digest.
   const std::uint64_t run_token = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
   Assembly assembly;
-  TAKT_ASSIGN(assembly.transport, transport::make_transport(plan_transport(
-                                      config, schedule, output_bytes, options.backend, options.lockstep, run_token)));
+  std::optional<HousekeepingAffinity> on_reserve;
+  if (!options.lockstep) on_reserve.emplace(config.problem.board);
+  const transport::TransportSpec transport_spec =
+      plan_transport(config, schedule, output_bytes, options.backend, options.lockstep, run_token);
+  if (options.planned) {
+    TAKT_ASSIGN(const transport::PoolPlan pools, transport::plan_pools(transport_spec));
+    options.planned(pools);
+  }
+  TAKT_ASSIGN(assembly.transport, transport::make_transport(transport_spec));
   RunContext context;
   context.run = run_token;
   context.schedule = schedule.hash().low;
@@ -312,16 +345,22 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   }
   TAKT_RETURN_IF_ERROR(assembly.transport->wait_connected());
 
-  assembly.feeder = std::make_unique<Feeder>(*log, rig, assembly.feeds, run_token);
+  ReplayGate* const gate = options.lockstep ? options.gate : nullptr;
+  if (gate != nullptr) gate->begin(origin, config.problem.hyperperiod);
+  assembly.feeder = std::make_unique<Feeder>(*log, rig, assembly.feeds, run_token, gate);
   context.feeder = assembly.feeder.get();
   assembly.recorder =
       std::make_unique<Recorder>(config.problem.board.cores.size(), std::move(outputs), options.lockstep);
-  if (options.progress) {
-    const double total = static_cast<double>(hyperperiods) * config.problem.hyperperiod.seconds();
-    assembly.recorder->on_record = [&options, total](const sched::JobRecord& record) {
-      options.progress(static_cast<double>(record.slot_end) * 1e-9, total);
-    };
-  }
+  const double total = static_cast<double>(hyperperiods) * config.problem.hyperperiod.seconds();
+  assembly.recorder->on_record = [&options, gate, total](const sched::JobRecord& record) {
+    if (gate != nullptr) gate->done(record.slot_end);
+    if (options.progress) options.progress(static_cast<double>(record.slot_end) * 1e-9, total);
+  };
+  // Undeclared subscribers may come and go during the run: the recorder looks for them now and then.
+  std::set<std::string> undeclared;
+  assembly.recorder->on_idle = [&assembly, &undeclared] {
+    for (const std::string& topic : assembly.transport->undeclared_subscribers()) undeclared.insert(topic);
+  };
   TAKT_RETURN_IF_ERROR(assembly.feeder->status());
 
   // Helpers run before any priority or affinity is set (decisions 16).
@@ -339,10 +378,13 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
       sched::dispatch(config.problem, schedule, hosts, dispatch_options,
                       [&](std::size_t core, const sched::JobRecord& record) { assembly.recorder->push(core, record); });
   const CpuTimes cpu_after = read_cpu_times();
-  const std::vector<std::string> undeclared = assembly.transport->undeclared_subscribers();
   assembly.feeder->stop();
   assembly.recorder->stop();
-  for (const auto& host : assembly.hosts) host->release_all();
+  std::uint64_t lost_inputs = 0;
+  for (const auto& host : assembly.hosts) {
+    lost_inputs += host->lost_inputs();
+    host->release_all();
+  }
   if (!dispatched) return fail(std::move(dispatched).error());
   TAKT_RETURN_IF_ERROR(assembly.feeder->status());
 
@@ -363,6 +405,10 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     TAKT_ASSIGN(const Digest hash, digest_file(path));
     data.inputs.push_back({role, path, hash});
   }
+  // First of all warnings: whatever the run computed stands on these values.
+  std::vector<std::string>& warnings = data.environment.warnings;
+  const std::vector<std::string> assumed = assumptions(rig);
+  warnings.insert(warnings.begin(), assumed.begin(), assumed.end());
   data.environment.steal_share = steal_share(cpu_before, cpu_after);
   if (!options.lockstep) {
     if (!dispatched->rights.refused.empty()) {
@@ -374,16 +420,16 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
                                           " % of the CPU time during the run (steal)");
     }
   }
-  if (assembly.recorder->lost_records() + assembly.recorder->lost_outputs() > 0) {
-    data.environment.warnings.push_back("the recorder lost " + std::to_string(assembly.recorder->lost_records()) +
-                                        " records and " + std::to_string(assembly.recorder->lost_outputs()) +
-                                        " outputs: the machine gave the housekeeping reserve too little time");
+  data.undeclared_subscribers.assign(undeclared.begin(), undeclared.end());
+  data.lost_records = assembly.recorder->lost_records();
+  data.lost_outputs = assembly.recorder->lost_outputs();
+  data.lost_inputs = lost_inputs;
+  for (const sensors::ClockFinding& finding : opened.findings) {
+    data.environment.warnings.push_back(std::string("clock check, ") + sensors::name_of(finding.fault) + ": " +
+                                        finding.text);
   }
+  for (const std::string& note : opened.notes) data.schedule_notes.push_back(note);
   for (const std::string& note : log->notes()) data.schedule_notes.push_back(note);
-  for (const std::string& topic : undeclared) {
-    data.environment.warnings.push_back("undeclared_subscriber on timed topic " + topic +
-                                        ": every instance of this run is suspect");
-  }
   data.rig = rig;
   data.problem = config.problem;
   data.schedule = schedule;
@@ -400,6 +446,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   data.objects = std::move(assembly.recorder->objects());
   data.tracks = std::move(assembly.recorder->tracks());
   data.health = assembly.feeder->health();
+  count_unused(data);
   data.pools = assembly.transport->pools();
   data.pool_use = assembly.transport->pool_use();
   data.resident_bytes = memory::resident_bytes();

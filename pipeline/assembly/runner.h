@@ -3,9 +3,12 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "pipeline/assembly/pipeline_file.h"
+#include "pipeline/assembly/replay_gate.h"
+#include "pipeline/assembly/replay_view.h"
 #include "pipeline/report/run_data.h"
 #include "runtime/base/status.h"
 #include "runtime/transport/transport.h"
@@ -14,11 +17,17 @@ namespace takt::pipeline {
 
 struct RunOptions {
   std::string log_path;
+  ReplayView view;
   transport::Backend backend = transport::Backend::kIceoryxEmbedded;
   bool lockstep = false;
   double rate = 1;                     // real time only; any other rate is NOT JUDGED
   std::uint64_t max_hyperperiods = 0;  // 0: the whole log
   const std::atomic<bool>* stop = nullptr;
+  ReplayGate* gate = nullptr;  // lockstep only: pause and step
+  // Stands between the log and the feeder; tests inject what disks and decoders do.
+  std::function<std::unique_ptr<sensors::LogReader>(std::unique_ptr<sensors::LogReader>)> through;
+  // The pools of the run, before anything is started.
+  std::function<void(const transport::PoolPlan&)> planned;
   // Table seconds done, table seconds in all. On the recorder's thread.
   std::function<void(double, double)> progress;
 };

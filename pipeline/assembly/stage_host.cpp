@@ -8,6 +8,8 @@ namespace {
 using sched::Reason;
 using transport::Selection;
 
+constexpr Duration kPatienceAfterStop = seconds(2);
+
 // Short sleep while a sample of the replay feeder is not there yet. Only lockstep waits without limit; in real time the
 // wait ends after w and the sample counts as missing.
 void nap() {
@@ -31,10 +33,13 @@ PipelineStageHost::PipelineStageHost(const RunContext& context, std::unique_ptr<
 void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, std::optional<HostTime> give_up,
                                      StageInput& input, sched::InputRecord& record) {
   const SensorTime latch = context_.sensor_from_table.map_unchecked(job.nominal_start);
+  context_.feeder->want(latch);
   while (context_.feeder->watermark() < latch) {
+    // Lockstep waits without limit, but not for a feeder that hangs after the user has stopped the run.
+    if (!give_up && context_.stop != nullptr && context_.stop->load()) give_up = host_now() + kPatienceAfterStop;
     if (give_up && host_now() >= *give_up) {
       record.reason = Reason::kFeederLate;
-      (void)port.samples->select(latch);  // drains; the late sample counts for the next job at the earliest
+      port.samples->skip(latch);
       port.latched->store(latch.ns, std::memory_order_release);
       return;
     }
@@ -107,10 +112,14 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
         break;
     }
   }
-  if (!complete) return false;
-  loan_ = publisher_->loan();
-  if (!loan_) {
-    record.reason = Reason::kNoCredit;
+  if (complete) {
+    loan_ = publisher_->loan();
+    if (!loan_) record.reason = Reason::kNoCredit;
+  }
+  if (!complete || !loan_) {
+    for (InputPort& port : ports_) {
+      if (port.samples) port.samples->undo_use();
+    }
     return false;
   }
   *loan_.header = {};
@@ -159,6 +168,12 @@ void PipelineStageHost::discard(const sched::Job&) {
 }
 
 void PipelineStageHost::finish(const sched::Job&) {}
+
+std::uint64_t PipelineStageHost::lost_inputs() const {
+  std::uint64_t lost = 0;
+  for (const InputPort& port : ports_) lost += port.jobs ? port.jobs->lost() : 0;
+  return lost;
+}
 
 void PipelineStageHost::release_all() {
   if (loan_) publisher_->discard(loan_);

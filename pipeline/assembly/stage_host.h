@@ -18,7 +18,7 @@ struct RunContext {
   std::uint64_t run = 0;
   std::uint64_t schedule = 0;  // ChunkHeader::schedule
   ClockMap<TableDomain, SensorDomain> sensor_from_table;
-  const Feeder* feeder = nullptr;
+  Feeder* feeder = nullptr;
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -48,6 +48,8 @@ class PipelineStageHost final : public sched::StageHost {
   // Where the producer of stage input `input` notes its publications. Before the run.
   void set_producer(std::size_t input, const LocationLedger& ledger) { ports_[input].producer_ledger = &ledger; }
   [[nodiscard]] const LocationLedger& ledger() const { return ledger_; }
+  // Chunks of stage inputs that a full queue lost. Sensor queues may lose superseded samples (Feeder::want).
+  [[nodiscard]] std::uint64_t lost_inputs() const;
   // Lets every chunk go; before the ports are destroyed.
   void release_all();
 

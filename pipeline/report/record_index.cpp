@@ -55,13 +55,23 @@ bool RecordIndex::filling(const sched::JobRecord& record) const {
     any = true;
   }
   // The record's own reason speaks when the inputs carry none.
-  return any || record.reason == sched::Reason::kFill || record.reason == sched::Reason::kNoSample;
+  return any || record.reason == sched::Reason::kFill;
+}
+
+// A sensor's first sample has arrived by then, if the sensor works at all.
+bool RecordIndex::first_sample_pending(const sched::JobRecord& record, std::uint32_t input) const {
+  if (record.stage >= problem_.stages.size() || input >= problem_.stages[record.stage].inputs.size()) return true;
+  const sched::Input& from = problem_.stages[record.stage].inputs[input];
+  if (!from.from_sensor || from.source >= problem_.sensors.size()) return true;
+  const sched::Sensor& sensor = problem_.sensors[from.source];
+  const Duration phase = sensor.phase ? sensor.phase->offset + sensor.phase->jitter : Duration{};
+  return record.nominal_start <= (phase + sched::longest_period(sensor) + sensor.delay_max).ns;
 }
 
 bool RecordIndex::filling_input(const sched::JobRecord& record, std::uint32_t input) const {
   switch (record.inputs[input].reason) {
-    case sched::Reason::kFill:
-    case sched::Reason::kNoSample: return true;
+    case sched::Reason::kFill: return true;
+    case sched::Reason::kNoSample: return first_sample_pending(record, input);
     case sched::Reason::kProducerNothing: break;
     default: return false;
   }

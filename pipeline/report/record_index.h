@@ -32,6 +32,7 @@ class RecordIndex {
   [[nodiscard]] bool filling(const sched::JobRecord& record) const;
 
  private:
+  [[nodiscard]] bool first_sample_pending(const sched::JobRecord& record, std::uint32_t input) const;
   [[nodiscard]] bool filling_input(const sched::JobRecord& record, std::uint32_t input) const;
 
   const sched::Problem& problem_;

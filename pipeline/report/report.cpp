@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
 #include <algorithm>
 #include <filesystem>
 
@@ -50,6 +51,23 @@ std::string score_line(const RunData& run) {
                      plural(score.lists, "track list", "track lists"));
 }
 
+// What the sensors' messages lacked; "" when nothing did.
+std::string health_line(const RunData& run) {
+  std::string out;
+  const auto add = [&out](const std::string& sensor, std::uint64_t count, const char* what) {
+    if (count > 0) out += fmt::format("{}{}: {} {}", out.empty() ? "" : ", ", sensor, count, what);
+  };
+  for (const SensorHealth& h : run.health) {
+    add(h.sensor, h.bad_frames, "frames left out");
+    add(h.sensor, h.gaps, "frames missing");
+    add(h.sensor, h.order_faults, "stamps out of order");
+    add(h.sensor, h.repeats, "frames repeated");
+    add(h.sensor, h.dropped_points, "points over capacity");
+    add(h.sensor, h.invalid_points, "invalid points");
+  }
+  return out;
+}
+
 std::string machine_line(const RunData& run) {
   const std::vector<std::string>& warnings = run.environment.warnings;
   if (run.mode == "lockstep") return "lockstep: virtual time, real-time deadlines NOT JUDGED";
@@ -64,14 +82,35 @@ Status write_report(const RunData& run, const std::string& folder) {
   return write_judged(run, judge(run), folder);
 }
 
+// The files of a folder belong together: they are written into a folder of their own and appear when all are there, so
+// that a full disk leaves an earlier run as it was.
 Result<Outcome> write_run(const RunData& run, const std::string& folder) {
+  namespace fs = std::filesystem;
   TAKT_RETURN_IF_ERROR(make_folder(folder));
-  TAKT_RETURN_IF_ERROR(write_records_mcap(run, folder + "/records.mcap"));
-  TAKT_RETURN_IF_ERROR(write_results_mcap(run, folder + "/results.mcap"));
-  TAKT_RETURN_IF_ERROR(write_manifest(run, folder + "/run.json"));
-  const Judgement judgement = judge(run);
-  TAKT_RETURN_IF_ERROR(write_judged(run, judgement, folder));
-  return judgement.outcome;
+  const std::string unfinished = folder + "/.unfinished-" + std::to_string(::getpid());
+  const auto write_all = [&]() -> Result<Outcome> {
+    TAKT_RETURN_IF_ERROR(make_folder(unfinished));
+    TAKT_RETURN_IF_ERROR(write_records_mcap(run, unfinished + "/records.mcap"));
+    TAKT_RETURN_IF_ERROR(write_results_mcap(run, unfinished + "/results.mcap"));
+    TAKT_RETURN_IF_ERROR(write_manifest(run, unfinished + "/run.json"));
+    const Judgement judgement = judge(run);
+    TAKT_RETURN_IF_ERROR(write_judged(run, judgement, unfinished));
+    return judgement.outcome;
+  };
+  Result<Outcome> outcome = write_all();
+  std::error_code error;
+  if (outcome) {
+    for (const auto& entry : fs::directory_iterator(unfinished, error)) {
+      fs::rename(entry.path(), fs::path(folder) / entry.path().filename(), error);
+      if (error) {
+        outcome = fail(Code::kEnvironment, folder + ": cannot be written: " + error.message());
+        break;
+      }
+    }
+  }
+  std::error_code ignored;
+  fs::remove_all(unfinished, ignored);
+  return outcome;
 }
 
 Outcome outcome_of(const RunData& run) { return judge(run).outcome; }
@@ -120,6 +159,7 @@ std::string ten_lines(const RunData& run) {
                                  judgement.misses.size(), run.problem.stages[judgement.misses[0].record->stage].name,
                                  judgement.misses[0].record->job, sched::name_of(judgement.misses[0].record->job_class),
                                  judgement.misses[0].cause));
+  if (const std::string unwell = health_line(run); !unwell.empty()) line("inputs", unwell);
   line("tracks", score_line(run));
   line("digests", digest_line(run));
   line("machine", machine_line(run));

@@ -239,8 +239,9 @@ class ChainJudge {
       case Reason::kFeederLate: broken(Assumption::kFeeder, "the sample was not physically there in time"); break;
       case Reason::kProducerNothing: broken(Assumption::kProducerOutput, "the bound job published nothing"); break;
       case Reason::kBadFrame: broken(Assumption::kFrame, "the sample could not be decoded"); break;
-      case Reason::kFill:
-      case Reason::kNoSample: fill = true; break;
+      case Reason::kFill: fill = true; break;
+      // Not the first one, which is fill (RecordIndex::filling): the sensor is silent or its frames are unusable.
+      case Reason::kNoSample: broken(Assumption::kPeriod, "no sample has arrived at all"); break;
       default: broken(Assumption::kProducerOutput, "the input was missing"); break;
     }
   }
@@ -642,6 +643,9 @@ void require_digests(const RunData& run, Judgement& out) {
   }
 }
 
+// Below this share a run without violations is no evidence.
+constexpr double kLeastShareHeld = 0.5;
+
 void conclude(const RunData& run, Judgement& out) {
   std::uint64_t failed = 0, violated = 0;
   for (const ChainJudgement& chain : out.chains) {
@@ -666,8 +670,17 @@ void conclude(const RunData& run, Judgement& out) {
     out.reasons.push_back(plural(out.void_count, "chain instance is", "chain instances are") +
                           " void: a monitored assumption was broken on the way");
   }
-  const bool nothing = out.held + out.void_count + out.violated == 0;
-  if (nothing) out.reasons.push_back("no chain instance reached an output");
+  bool nothing = false;
+  for (const ChainJudgement& chain : out.chains) {
+    if (chain.latency().held > 0 || chain.latency().violated > 0) continue;
+    nothing = true;
+    out.reasons.insert(out.reasons.begin(),
+                       "chain " + chain.name + ": no sample that kept the assumptions reached an output");
+  }
+  const auto share = out.share_held();
+  const bool mostly_void = share && *share < kLeastShareHeld;
+  if (mostly_void)
+    out.reasons.insert(out.reasons.begin(), "most chain instances are void: the run says little about the bounds");
   if (run.interrupted) out.reasons.push_back("interrupted: this report covers the part that ran");
   if (!out.deadlines_not_judged.empty()) out.reasons.push_back("real-time deadlines: " + out.deadlines_not_judged);
   const bool lockstep = run.mode == "lockstep";
@@ -676,7 +689,7 @@ void conclude(const RunData& run, Judgement& out) {
     out.outcome = Outcome::kNotJudged;
   } else if (failed > 0) {
     out.outcome = Outcome::kFail;
-  } else if (nothing || run.interrupted || (!out.deadlines_not_judged.empty() && !lockstep)) {
+  } else if (nothing || mostly_void || run.interrupted || (!out.deadlines_not_judged.empty() && !lockstep)) {
     out.outcome = Outcome::kNotJudged;
   } else {
     out.outcome = Outcome::kPass;

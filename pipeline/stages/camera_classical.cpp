@@ -190,7 +190,7 @@ void CameraClassical::shrink(const StageJob& job, int part, int parts) {
           const std::uint16_t* first = &sums[u * scale_ * channels + (channels == 1 ? 0 : c)];
           std::uint32_t sum = 0;
           for (std::uint32_t du = 0; du < scale_; ++du) sum += first[du * channels];
-          mean[c] = sum * per_area >> 16;
+          mean[c] = std::min(255U, sum * per_area >> 16);  // rounding up may exceed a white mean
         }
         const auto r = static_cast<int>(mean[red]);
         const auto g = static_cast<int>(mean[1]);

@@ -32,7 +32,7 @@ struct StageInput {
 // the stage's last phase through `output_header`.
 struct StageJob {
   std::uint64_t number = 0;
-  SensorTime now;                      // nominal start in sensor time: what a track list is predicted to
+  SensorTime now;                      // end of the slot in sensor time: what a track list is predicted to
   std::span<const StageInput> inputs;  // in the order of the pipeline file
   transport::ChunkHeader* output_header = nullptr;
   std::byte* output = nullptr;

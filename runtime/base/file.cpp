@@ -15,14 +15,14 @@ std::string reason(const std::string& path, const char* what) {
 
 }  // namespace
 
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path, std::uint64_t most) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail(Code::kInput, reason(path, "cannot be opened"));
   std::string content;
   struct stat info {};
-  if (::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
+  if (::fstat(fd, &info) == 0 && (S_ISDIR(info.st_mode) || S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode))) {
     ::close(fd);
-    return fail(Code::kInput, path + ": is a folder, expected a file");
+    return fail(Code::kInput, path + ": is a " + (S_ISDIR(info.st_mode) ? "folder" : "device") + ", expected a file");
   }
   if (info.st_size > 0) content.reserve(static_cast<std::size_t>(info.st_size));
   char block[1 << 16];
@@ -36,6 +36,10 @@ Result<std::string> read_file(const std::string& path) {
       return fail(error);
     }
     content.append(block, static_cast<std::size_t>(n));
+    if (content.size() > most) {
+      ::close(fd);
+      return fail(Code::kInput, path + ": is larger than the " + std::to_string(most) + " bytes expected at most");
+    }
   }
   ::close(fd);
   return content;
@@ -48,6 +52,10 @@ Status write_file_atomically(const std::string& path, std::string_view content) 
 }
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return fail(Code::kEnvironment, path + ": is a folder; name a file to write");
+  }
   AtomicFile file;
   file.path_ = path;
   file.temporary_ = path + ".part-" + std::to_string(::getpid());

@@ -9,8 +9,8 @@
 
 namespace takt {
 
-// kInput with the reason of the system.
-Result<std::string> read_file(const std::string& path);
+// kInput with the reason of the system, for a folder or device, and for a file above `most` bytes.
+Result<std::string> read_file(const std::string& path, std::uint64_t most = std::uint64_t{1} << 31);
 
 // Writes to a temporary name in the same folder, flushes to disk, renames. On failure (kEnvironment: disk full,
 // rights) the temporary file is removed and an existing `path` is untouched.

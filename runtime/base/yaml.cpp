@@ -96,7 +96,8 @@ struct Examination {
 }  // namespace
 
 Result<YamlDocument> YamlDocument::load(const std::string& path) {
-  Result<std::string> content = read_file(path);
+  constexpr std::uint64_t kMostBytes = 16 << 20;  // far above any configuration
+  Result<std::string> content = read_file(path, kMostBytes);
   if (!content) return fail(Code::kConfiguration, std::move(content).error().message);
   return parse(*content, path);
 }

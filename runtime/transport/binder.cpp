@@ -89,11 +89,18 @@ void SampleBinder::drain(SensorTime latch) {
 
 Selected SampleBinder::select(SensorTime latch) {
   drain(latch);
+  first_use_ = false;
   if (kept_.empty() || kept_.front().chunk.header->arrival_ns > latch.ns) return {};
   Kept& newest = kept_.front();
   const Selection selection = newest.used ? Selection::kRepeat : Selection::kNew;
+  first_use_ = !newest.used;
   newest.used = true;
   return {selection, newest.chunk, port_->location(newest.chunk)};
+}
+
+void SampleBinder::undo_use() {
+  if (first_use_ && !kept_.empty()) kept_.front().used = false;
+  first_use_ = false;
 }
 
 void SampleBinder::release_all() {

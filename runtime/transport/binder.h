@@ -35,6 +35,8 @@ class JobBinder {
   // The chunk with header.job == job. Jobs are asked for in ascending order (equal allowed: several consumer jobs may
   // be bound to one producer job). Chunks of later jobs stay, in the binder or, when it is full, in the queue.
   Selected select(std::uint64_t job);
+  // Chunks that the port lost to a full queue.
+  [[nodiscard]] std::uint64_t lost() const { return port_->lost(); }
   void release_all();
 
  private:
@@ -58,6 +60,10 @@ class SampleBinder {
   // The newest sample with header.arrival_ns <= latch (ties count as arrived); kRepeat when it was used before.
   // Later samples stay queued. The caller makes sure that the feeder has delivered everything up to `latch`.
   Selected select(SensorTime latch);
+  // Takes the use of the last select() back: its job does not run, so the sample counts as never used by it.
+  void undo_use();
+  // Drains and lets superseded samples go, as select() does, but uses nothing.
+  void skip(SensorTime latch) { drain(latch); }
   // Samples that were released without ever being selected.
   [[nodiscard]] std::uint64_t unused() const { return unused_; }
   void release_all();
@@ -72,6 +78,7 @@ class SampleBinder {
   std::unique_ptr<Subscriber> port_;
   std::uint32_t capacity_;
   std::vector<Kept> kept_;  // ascending by arrival
+  bool first_use_ = false;  // the last select() was the first use of its sample
   std::uint64_t unused_ = 0;
 };
 

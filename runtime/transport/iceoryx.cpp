@@ -171,9 +171,9 @@ std::uint64_t file_bytes(const std::string& path) {
 
 // An embedded RouDi replaces segments left behind by one that died: their bytes are free for us.
 std::uint64_t reclaimable_bytes() {
-  const auto group = iox::posix::PosixGroup::getGroupOfCurrentProcess().getName();
-  return file_bytes(std::string("/dev/shm/") + iox::roudi::SHM_NAME) +
-         file_bytes(std::string("/dev/shm/") + group.c_str());
+  std::uint64_t bytes = 0;
+  for (const std::string& path : shared_memory_files()) bytes += file_bytes(path);
+  return bytes;
 }
 
 Status check_shared_memory(const PoolPlan& plan) {
@@ -199,16 +199,17 @@ Status check_no_roudi() {
 }
 
 // A running RouDi is waited for (a client may start first), but not without limit.
-Status wait_for_roudi() {
+Status wait_for_roudi(const PoolPlan& plan) {
   const auto deadline = std::chrono::steady_clock::now() + kConnectTimeout;
   for (;;) {
     TAKT_ASSIGN(const bool held, roudi_lock_held());
     if (held && roudi_answers()) break;
     if (std::chrono::steady_clock::now() > deadline) {
-      return fail(Code::kEnvironment,
-                  held ? "a RouDi holds " + lock_file() + " but does not answer on its socket; restart it"
-                       : "no RouDi is running: start iox-roudi with the printed configuration, or leave out "
-                         "--roudi external");
+      return fail(
+          Code::kEnvironment,
+          held ? "a RouDi holds " + lock_file() + " but does not answer on its socket; restart it"
+               : "no RouDi is running; leave out --roudi external, or start iox-roudi --config-file FILE with\n" +
+                     roudi_config(plan));
     }
     std::this_thread::sleep_for(kPollInterval);
   }
@@ -556,7 +557,7 @@ Result<std::unique_ptr<Transport>> make_iceoryx(TransportSpec spec, PoolPlan pla
     TAKT_RETURN_IF_ERROR(check_no_roudi());
     TAKT_RETURN_IF_ERROR(check_shared_memory(plan));
   } else {
-    TAKT_RETURN_IF_ERROR(wait_for_roudi());
+    TAKT_RETURN_IF_ERROR(wait_for_roudi(plan));
   }
 
   auto core = std::make_shared<Core>();
@@ -590,5 +591,11 @@ Result<std::unique_ptr<Transport>> make_iceoryx(TransportSpec spec, PoolPlan pla
 }
 
 Result<bool> roudi_running() { return roudi_lock_held(); }
+
+std::vector<std::string> shared_memory_files() {
+  // The segment of chunks is named after the group that may use it.
+  const auto group = iox::posix::PosixGroup::getGroupOfCurrentProcess().getName();
+  return {std::string("/dev/shm/") + iox::roudi::SHM_NAME, std::string("/dev/shm/") + group.c_str()};
+}
 
 }  // namespace takt::transport

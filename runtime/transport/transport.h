@@ -66,6 +66,9 @@ std::string roudi_config(const PoolPlan& plan);
 // Free bytes of the shared-memory file system; kEnvironment when it cannot be read.
 Result<std::uint64_t> shared_memory_free();
 
+// The files that RouDi makes in the shared-memory file system for this user's runs, whether they exist or not.
+std::vector<std::string> shared_memory_files();
+
 // Does an iceoryx RouDi run on this machine (does somebody hold its lock file)? kEnvironment when that cannot be told.
 Result<bool> roudi_running();
 

@@ -92,9 +92,10 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
 // Measured start errors of this machine: alternating timed wake-ups on every core with the same rights as a run.
 // w = clamp(p99.9 of the wake-up error, 200 us, 5 ms) per core.
 struct WakeupErrors {
-  std::vector<Duration> p999;  // by core
+  std::vector<Duration> p999;          // by core
+  std::vector<Duration> publish_p999;  // from the planned publication to its end, by core
   std::vector<Duration> max;
 };
-WakeupErrors measure_wakeup(const Board& board, Duration how_long);
+Result<WakeupErrors> measure_wakeup(const Board& board, Duration how_long);
 
 }  // namespace takt::sched

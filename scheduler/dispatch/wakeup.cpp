@@ -18,13 +18,21 @@ class EmptyHost final : public StageHost {
 
 constexpr Duration kStep = milliseconds(1);
 
+// The smallest value that 99.9 % do not exceed; sorts the values.
+Duration p999_of(std::vector<std::int64_t>& values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  const std::size_t rank = (values.size() * 999 + 999) / 1000;
+  return {values[rank - 1]};
+}
+
 }  // namespace
 
 // A table with one empty stage per core, started one after the other, run by the dispatcher itself: the error includes
 // everything that delays a job in a real run (timer, dispatcher, latch, hand-over to the worker).
-WakeupErrors measure_wakeup(const Board& board, Duration how_long) {
+Result<WakeupErrors> measure_wakeup(const Board& board, Duration how_long) {
   const std::size_t cores = board.cores.size();
-  WakeupErrors errors{std::vector<Duration>(cores), std::vector<Duration>(cores)};
+  WakeupErrors errors{std::vector<Duration>(cores), std::vector<Duration>(cores), std::vector<Duration>(cores)};
   if (cores == 0 || how_long.ns <= 0) return errors;
 
   Problem problem;
@@ -48,22 +56,21 @@ WakeupErrors measure_wakeup(const Board& board, Duration how_long) {
   DispatchOptions options;
   options.hyperperiods =
       static_cast<std::uint64_t>(std::max<std::int64_t>(1, how_long.ns / schedule.clock.hyperperiod.ns));
-  std::vector<std::vector<std::int64_t>> samples(cores);
+  std::vector<std::vector<std::int64_t>> samples(cores), publications(cores);
   for (auto& of_core : samples) of_core.reserve(options.hyperperiods);
+  for (auto& of_core : publications) of_core.reserve(options.hyperperiods);
   // Each core's dispatcher appends to its own vector only.
-  const auto result =
-      dispatch(problem, schedule, hosts, options, [&samples](std::size_t core, const JobRecord& record) {
-        if (record.actual_start != kNever) samples[core].push_back(record.actual_start - record.nominal_start);
-      });
-  if (!result) return errors;
+  const auto result = dispatch(problem, schedule, hosts, options, [&](std::size_t core, const JobRecord& record) {
+    if (record.actual_start != kNever) samples[core].push_back(record.actual_start - record.nominal_start);
+    // p is zero here: publication is planned for the end of the slot itself.
+    if (record.publication != kNever) publications[core].push_back(record.publication - record.slot_end);
+  });
+  if (!result) return fail(result.error());
 
   for (std::size_t core = 0; core < cores; ++core) {
-    auto& of_core = samples[core];
-    if (of_core.empty()) continue;
-    std::sort(of_core.begin(), of_core.end());
-    const std::size_t rank = (of_core.size() * 999 + 999) / 1000;  // ceil: the smallest value that 99.9 % do not exceed
-    errors.p999[core] = {of_core[rank - 1]};
-    errors.max[core] = {of_core.back()};
+    errors.p999[core] = p999_of(samples[core]);
+    errors.publish_p999[core] = p999_of(publications[core]);
+    if (!samples[core].empty()) errors.max[core] = {samples[core].back()};
   }
   return errors;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "pipeline/report/verdict.h"
 #include "sensors/logs/decode.h"
 #include "sensors/logs/encode.h"
 #include "tests/integration/rewritten_log.h"
@@ -168,6 +169,36 @@ TEST_F(BadFrames, SwappedStampsAreLeftOut) {
     }
   });
   EXPECT_EQ(health.order_faults, 1U);
+}
+
+// Far more samples between two latches than the rig's period tells: the feeder must not wait for room for ever.
+TEST_F(BadFrames, BurstOfSamplesIsFedThrough) {
+  const auto health = run_with(sensors::SensorKind::kRadar, [](const auto& m, auto& out) {
+    for (std::int64_t copy = 0; copy < (m.index >= 4 && m.index < 8 ? 30 : 1); ++copy) {
+      out.push_back(m);
+      out.back().capture_ns += copy;
+      out.back().arrival_ns += copy;
+    }
+  });
+  EXPECT_GT(health.messages, 120U);
+}
+
+TEST_F(BadFrames, UnusableSensorIsNoPass) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("takt-dead-camera-" + std::to_string(::getpid()) + ".mcap")).string();
+  const std::string topic = sensor(sensors::SensorKind::kCamera).topic;
+  ASSERT_TRUE(rewrite_log(kDrive, path, [&](const RewrittenMessage& m, std::vector<RewrittenMessage>& out) {
+    out.push_back(m);
+    if (m.topic == topic) out.back().bytes.resize(out.back().bytes.size() / 2);
+  }));
+  const auto data = pipeline::run_pipeline(*config, *schedule, lockstep(path, transport::Backend::kLocal));
+  std::filesystem::remove(path);
+  ASSERT_TRUE(data) << data.error().message;
+  const pipeline::Judgement judgement = pipeline::judge(*data);
+  EXPECT_EQ(judgement.outcome, pipeline::Outcome::kNotJudged);
+  ASSERT_FALSE(judgement.reasons.empty());
+  EXPECT_NE(judgement.reasons.front().find("camera"), std::string::npos) << judgement.reasons.front();
+  EXPECT_LT(judgement.fill_jobs, 10U) << "a dead sensor is no pipeline fill";
 }
 
 TEST_F(BadFrames, WholeSensorMissingForAWhileStillGivesTracks) {

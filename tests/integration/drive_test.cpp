@@ -121,6 +121,24 @@ TEST_F(ShippedDrive, NothingMovesNothingIsCopiedNothingIsAllocated) {
 #endif
 }
 
+TEST_F(ShippedDrive, RealTimeViolatesNothing) {
+  pipeline::RunOptions options = lockstep(kDrive, transport::Backend::kIceoryxEmbedded);
+  options.lockstep = false;
+  const auto data = pipeline::run_pipeline(*full, admitted(full->problem), options);
+  ASSERT_TRUE(data) << data.error().message;
+  const pipeline::Judgement judgement = pipeline::judge(*data);
+  EXPECT_EQ(judgement.violated, 0U);
+  EXPECT_GT(judgement.held + judgement.void_count, 100U);
+  std::printf("held %llu void %llu violated %llu\n", static_cast<unsigned long long>(judgement.held),
+              static_cast<unsigned long long>(judgement.void_count),
+              static_cast<unsigned long long>(judgement.violated));
+  for (const sched::JobRecord& record : data->records) {
+    for (std::size_t i = 0; i < record.input_count; ++i) EXPECT_EQ(record.inputs[i].moved, 0);
+    EXPECT_LT(record.copied_bytes, 64U << 10);
+    if (record.hyperperiod >= 1) EXPECT_EQ(record.allocations, 0U);
+  }
+}
+
 TEST_F(ShippedDrive, FusedVehiclesMatchTheTruth) {
   const pipeline::RunData data = run(*two_cores, transport::Backend::kLocal);
   const pipeline::Score score = pipeline::score_tracks(data.tracks, data.truth, {});

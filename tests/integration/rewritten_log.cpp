@@ -30,6 +30,11 @@ Status rewrite_log(const std::string& from, const std::string& to,
     std::vector<RewrittenMessage> out;
     edit(original, out);
     for (const RewrittenMessage& m : out) {
+      if (!channels.contains(m.topic)) {  // a new name for messages of the original's type
+        TAKT_ASSIGN(const auto schema, sensors::log_schema(message->channel->schema));
+        TAKT_ASSIGN(const std::uint16_t schema_id, writer.add_schema(schema));
+        TAKT_ASSIGN(channels[m.topic], writer.add_channel(m.topic, message->channel->encoding, schema_id));
+      }
       TAKT_RETURN_IF_ERROR(
           writer.write(channels[m.topic], {m.arrival_ns}, {m.capture_ns}, sequence[m.topic]++, m.bytes));
     }

@@ -1,0 +1,122 @@
+// `takt replay` as a person drives it: passes, folders, and keys on a terminal.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const std::string kRoot = TAKT_SOURCE_DIR;
+
+class ReplayCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    out_ = fs::path(TAKT_BINARY_DIR) / ("replay-command-" + std::to_string(::getpid()));
+    fs::remove_all(out_);
+  }
+  void TearDown() override {
+    if (terminal_ >= 0) close(terminal_);
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    fs::remove_all(out_);
+  }
+  // On a terminal of its own.
+  void start(const std::vector<std::string>& options) {
+    std::vector<std::string> words{TAKT_PROGRAM,
+                                   "replay",
+                                   kRoot + "/configs/pipelines/sim.yaml",
+                                   kRoot + "/replay_data/city.mcap",
+                                   "-o",
+                                   out_.string(),
+                                   "--lockstep",
+                                   "--transport",
+                                   "local"};
+    words.insert(words.end(), options.begin(), options.end());
+    pid_ = forkpty(&terminal_, nullptr, nullptr, nullptr);
+    if (pid_ != 0) return;
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  // Reads the screen until `text` is on it (or the program is gone).
+  bool await(const std::string& text) {
+    while (screen_.find(text) == std::string::npos) {
+      pollfd wanted{terminal_, POLLIN, 0};
+      if (poll(&wanted, 1, 100'000) <= 0) return false;
+      char bytes[4096];
+      const ssize_t got = read(terminal_, bytes, sizeof bytes);
+      if (got <= 0) return false;
+      screen_.append(bytes, static_cast<std::size_t>(got));
+    }
+    return true;
+  }
+  void press(const std::string& key) { EXPECT_EQ(write(terminal_, key.data(), key.size()), ssize_t(key.size())); }
+  int finish() {
+    await("\x01 never");  // until the end of the output
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  [[nodiscard]] bool has(const std::string& name) const { return fs::exists(out_ / name); }
+
+  fs::path out_;
+  pid_t pid_ = 0;
+  int terminal_ = -1;
+  std::string screen_;
+};
+
+TEST_F(ReplayCommand, LoopsGiveEqualPassesInFoldersOfTheirOwn) {
+  start({"--loop", "3", "--start", "0.5", "--end", "1.5"});
+  EXPECT_EQ(finish(), 0) << screen_;
+  EXPECT_THAT(screen_, HasSubstr("pass 2, looping"));
+  EXPECT_THAT(screen_, HasSubstr("pass 3 (loop): every stage began without state; outputs equal those of the first"));
+  EXPECT_TRUE(has("report.html"));
+  EXPECT_TRUE(has("pass-2/report.html"));
+  EXPECT_TRUE(has("pass-3/run.json"));
+  EXPECT_FALSE(has("pass-4"));
+}
+
+TEST_F(ReplayCommand, PausedReplaysAreSteppedAndGoOnByKeys) {
+  start({"--paused"});
+  ASSERT_TRUE(await("paused at 0: ")) << screen_;
+  press("\x1b[C");
+  press("\x1b[C");
+  press(" ");
+  EXPECT_EQ(finish(), 0) << screen_;
+  EXPECT_TRUE(has("report.html"));
+  EXPECT_FALSE(has("pass-2"));
+}
+
+TEST_F(ReplayCommand, ASeekBeginsANewPassWithoutState) {
+  start({"--paused"});
+  ASSERT_TRUE(await("paused at 0: ")) << screen_;
+  press("\x1b[D");
+  ASSERT_TRUE(await("pass 2, after a seek")) << screen_;
+  EXPECT_EQ(finish(), 0) << screen_;
+  EXPECT_TRUE(has("pass-2/report.html"));
+}
+
+TEST_F(ReplayCommand, QuitLeavesAReportOfThePartThatRan) {
+  start({"--paused"});
+  ASSERT_TRUE(await("paused at 0: ")) << screen_;
+  press("q");
+  EXPECT_EQ(finish(), 130) << screen_;
+  EXPECT_TRUE(has("report.html"));
+}
+
+}  // namespace
