@@ -1,17 +1,12 @@
 #include "sensors/logs/mcap_chunk.h"
 
 #include <lz4frame.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
 
 namespace takt::sensors::mcap {
-
-std::uint32_t crc_of(std::uint32_t start, Bytes bytes) {
-  return static_cast<std::uint32_t>(::crc32_z(start, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
 
 std::span<std::byte> Buffer::resize(std::size_t bytes) {
   if (storage.size() < bytes) storage.resize(bytes);

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "sensors/logs/byte_cursor.h"
+#include "sensors/logs/crc32.h"
 #include "sensors/logs/mcap_format.h"
 
 namespace takt::sensors::mcap {
 
 using Bytes = std::span<const std::byte>;
 
-std::uint32_t crc_of(std::uint32_t start, Bytes bytes);
+inline std::uint32_t crc_of(std::uint32_t start, Bytes bytes) { return crc32(start, bytes); }
 
 // A buffer that only grows: chunk after chunk without touching fresh pages.
 struct Buffer {

@@ -282,6 +282,7 @@ class McapReader final : public LogReader {
     const std::int64_t bound = place.first;
     std::int64_t earliest = INT64_MAX;
     std::uint64_t unknown = 0, bad = 0, stopped = 0;
+    const bool resumed = last_ && !survey_.by_index;
     chunk.entries.clear();
     chunk.next = 0;
     const bool whole = mcap::for_each_record(chunk.bytes.bytes(), stopped, [&](Op op, Bytes content, std::uint64_t at) {
@@ -308,8 +309,9 @@ class McapReader final : public LogReader {
       entry.topic = rank_[channel];
       earliest = std::min(earliest, entry.arrival);
       if (!selected_[channel]) return;
-      const Key its = key(chunk, entry);
-      if (its < chunk.due || (last_ && its <= *last_)) return;  // delivered before the chunk was given up
+      // Delivered before the chunk was given up, or before the index was.
+      if (chunk.seen && key(chunk, entry) < chunk.due) return;
+      if (resumed && key(chunk, entry) <= *last_) return;
       chunk.entries.push_back(entry);
     });
     if (!place.scanned) {
@@ -328,7 +330,9 @@ class McapReader final : public LogReader {
       retire();
       return {};
     }
-    const auto before = [&](const Entry& a, const Entry& b) { return key(chunk, a) < key(chunk, b); };
+    const auto before = [&](const Entry& a, const Entry& b) {
+      return a.arrival != b.arrival ? a.arrival < b.arrival : key(chunk, a) < key(chunk, b);
+    };
     if (!std::is_sorted(chunk.entries.begin(), chunk.entries.end(), before)) {
       std::sort(chunk.entries.begin(), chunk.entries.end(), before);
     }

@@ -1,16 +1,17 @@
 #include "sensors/logs/mcap_writer.h"
 
 #include <lz4frame.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/base/file.h"
+#include "sensors/logs/crc32.h"
 #include "sensors/logs/mcap_format.h"
 
 namespace takt::sensors {
@@ -19,7 +20,7 @@ namespace {
 using mcap::Op;
 
 std::uint32_t crc_of(std::uint32_t start, std::string_view bytes) {
-  return static_cast<std::uint32_t>(::crc32_z(start, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  return crc32(start, std::as_bytes(std::span(bytes)));
 }
 
 template <class T>

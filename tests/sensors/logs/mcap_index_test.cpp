@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <zlib.h>
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "sensors/logs/crc32.h"
 #include "sensors/logs/mcap_chunk.h"
 #include "sensors/logs/mcap_reader.h"
 #include "sensors/logs/mcap_writer.h"
@@ -59,6 +61,22 @@ std::vector<Seen> scanned(const std::string& path) {
   EXPECT_TRUE(reader);
   EXPECT_EQ(property(**reader, "read by"), "scan");
   return drain(**reader);
+}
+
+TEST(Crc32, AgreesWithZlib) {
+  std::vector<std::byte> bytes(5000);
+  std::uint32_t state = 1;
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>((state = state * 1664525 + 1013904223) >> 24);
+  for (std::size_t size = 0; size < 400; ++size) {
+    for (const std::size_t from : {0u, 1u, 7u}) {
+      const auto part = std::span(bytes).subspan(from, size);
+      EXPECT_EQ(crc32(0x12345678, part),
+                ::crc32_z(0x12345678, reinterpret_cast<const Bytef*>(part.data()), part.size()));
+    }
+  }
+  const std::uint32_t front = crc32(0, std::span(bytes).first(777));
+  EXPECT_EQ(crc32(front, std::span(bytes).subspan(777)), crc32(0, bytes));
+  EXPECT_EQ(crc32(0, bytes), ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 TEST(McapIndex, GivesWhatAScanGives) {
