@@ -192,6 +192,11 @@ class Ros1Bag final : public IndexedLog {
         continue;
       }
       const bool cut = record->present < record->announced;
+      const std::size_t problems_before = problems().size();
+      if (!fits(*record)) {
+        TAKT_RETURN_IF_ERROR(resume(at, "damaged record", "its size contradicts its count"));
+        continue;
+      }
       if (record->op == Op::kChunk) {
         TAKT_RETURN_IF_ERROR(chunk(*record, at, cut));
       } else if (!cut) {
@@ -203,7 +208,14 @@ class Ros1Bag final : public IndexedLog {
                                         std::to_string(record->present) + " left in the file"));
         continue;
       }
-      at = record->data + record->announced;
+      const std::uint64_t end = record->data + record->announced;
+      // The size of a chunk that turned out bad is not trusted when another one begins inside.
+      if (record->op == Op::kChunk && problems().size() != problems_before) {
+        TAKT_ASSIGN(const std::uint64_t next, next_chunk(at + 1));
+        at = std::min(next, end);
+      } else {
+        at = end;
+      }
     }
     if (!encryption_.empty()) {
       return fail(Code::kInput, path_ + ": is encrypted with " + encryption_ + "; decrypt it with ROS first");
@@ -217,6 +229,14 @@ class Ros1Bag final : public IndexedLog {
               std::to_string(indexed_) + " messages announced, " + std::to_string(found_.size()) + " found");
     }
     return {};
+  }
+
+  // Records of the index say twice how long they are.
+  static bool fits(const Record& record) {
+    const std::uint64_t count = record.fields.number<std::uint32_t>("count").value_or(0);
+    if (record.op == Op::kIndexData) return record.announced == count * 12;
+    if (record.op == Op::kChunkInfo) return record.announced == count * 8;
+    return true;
   }
 
   // Tells a fault at `at` and moves there where the next chunk begins, or to the end.

@@ -426,12 +426,12 @@ TEST_F(DamagedDatabase, AByteChangedAtAThousandPlaces) {
 
 TEST(RecordedRosLogs, NebulaBags) {
   TAKT_TEST_DATA_OR_SKIP(folder, "sensors/tier4_nebula");
-  const auto radar = open_log(folder + "/continental/ars548/1708578204");
+  const auto radar = open_rosbag2(folder + "/continental/ars548/1708578204/1708578204.db3");
   ASSERT_TRUE(radar) << radar.error().message;
   ASSERT_EQ((*radar)->channels().size(), 1U);
   EXPECT_EQ((*radar)->channels()[0].topic, "/sensing/radar/front_center/nebula_packets");
   EXPECT_EQ((*radar)->channels()[0].messages, 2U);
-  const auto packets = open_log(folder + "/velodyne/vlp16/1673400471837873222/metadata.yaml");
+  const auto packets = open_rosbag2(folder + "/velodyne/vlp16/1673400471837873222/1673400471837873222_0.db3");
   ASSERT_TRUE(packets) << packets.error().message;
   EXPECT_THAT((*packets)->problems(), IsEmpty());
   ASSERT_EQ((*packets)->channels().size(), 1U);
