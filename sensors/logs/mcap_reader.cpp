@@ -104,8 +104,8 @@ class McapReader final : public LogReader {
       if (!open_.empty() && (!active_ || open_.front()->due < active_->due)) swap_active(pop());
       if (waiting_next_ < waiting_.size()) {
         const ChunkPlace& place = survey_.chunks[waiting_[waiting_next_]];
-        const Key bound{.arrival = place.first};
-        if (!active_ || bound < active_->due) {
+        if (!active_ || place.first <= active_->due.arrival) {
+          const Key bound{.arrival = place.first};
           auto chunk = fresh();
           chunk->place = waiting_[waiting_next_++];
           chunk->due = bound;
@@ -300,8 +300,12 @@ class McapReader final : public LogReader {
         return;
       }
       Entry entry;
-      entry.capture = ros::capture_ns(stamped_[channel], data, static_cast<std::int64_t>(head.publish_time));
-      entry.arrival = rules_.arrival(rules_of_[channel], static_cast<std::int64_t>(head.log_time), entry.capture);
+      entry.capture = static_cast<std::int64_t>(head.publish_time);
+      if (stamped_[channel]) entry.capture = ros::capture_ns(stamped_[channel], data, entry.capture);
+      entry.arrival = static_cast<std::int64_t>(head.log_time);
+      if (!rules_of_[channel].empty()) {
+        entry.arrival = rules_.arrival(rules_of_[channel], entry.arrival, entry.capture);
+      }
       entry.offset = at + mcap::kMessageHead;
       entry.bytes = static_cast<std::uint32_t>(data.size());
       entry.sequence = head.sequence;

@@ -2,7 +2,7 @@
 //   bench_logs --write FOLDER      small.mcap (1 kB messages) and large.mcap (1 MB messages), lz4, about 256 MB each
 //   bench_logs --plain FILE        seconds that liblz4 and the CRC alone take for the chunks of the file
 //   bench_logs --read FILE         seconds that takt takes to read every message
-//   bench_logs --compare FILE      both, alternating; best of five
+//   bench_logs --compare FILE      both, alternating; best of nine
 //   bench_logs --flat FOLDER GB    writes a log of that many GB (unpacked), reads it, watches the resident memory
 // Output: one line of JSON. Messages look like sensor data: slowly changing numbers with noise.
 #include <lz4frame.h>
@@ -157,7 +157,7 @@ double resident_mb() {
 void compare(const std::string& path) {
   const Packed packed = chunks_of(path);
   double plain = 1e9, read = 1e9;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 9; ++i) {
     plain = std::min(plain, plain_seconds(packed));
     read = std::min(read, read_log(path, [](const Read&) {}).seconds);
   }
