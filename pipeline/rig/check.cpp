@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "pipeline/rig/doppler.h"
@@ -19,6 +20,7 @@ using sensors::RigSensor;
 using sensors::SensorKind;
 
 constexpr double kDegrees = 180 / 3.14159265358979323846;
+constexpr std::size_t kFar = 4;    // sweeps apart: far enough to tell a direction at walking pace
 constexpr double kMoved = 0.3;     // m between two sweeps: enough to tell a direction
 constexpr double kFastEnough = 2;  // m/s: enough to tell the direction of a velocity
 
@@ -98,6 +100,7 @@ class Check {
           const std::size_t at = (2 * i + 1) * stamps.size() / (2 * n);
           wanted[s].push_back(stamps[at]);
           if (at + 1 < stamps.size()) wanted[s].push_back(stamps[at + 1]);
+          if (at + kFar < stamps.size()) wanted[s].push_back(stamps[at + kFar]);
           if (moments.size() < n && (i == n / 4 || i == n / 2 || i == 3 * n / 4)) moments.push_back(stamps[at]);
         }
         std::sort(wanted[s].begin(), wanted[s].end());
@@ -139,14 +142,27 @@ class Check {
     check_own_vehicle(s);
   }
 
+  // The lowest point of every half-metre cell near the vehicle: feet of walls and vehicles instead of their sides, and
+  // as many points far away as nearby.
+  [[nodiscard]] std::vector<VehiclePoint> lowest_points(std::size_t s, const Sample& sweep) const {
+    constexpr float kAhead = 25, kSide = 10, kCell = 0.5F;
+    std::map<std::pair<int, int>, VehiclePoint> cells;
+    for (const VehiclePoint& p : vehicle_points(sweep.payload->as<sensors::PointCloud>(), rig_.sensors[s])) {
+      if (std::fabs(p[0]) > kAhead || std::fabs(p[1]) > kSide || options_.box.contains(p)) continue;
+      const std::pair cell{static_cast<int>(std::floor(p[0] / kCell)), static_cast<int>(std::floor(p[1] / kCell))};
+      const auto [known, first] = cells.try_emplace(cell, p);
+      if (!first && p[2] < known->second[2]) known->second = p;
+    }
+    std::vector<VehiclePoint> points;
+    for (const auto& [cell, point] : cells) points.push_back(point);
+    return points;
+  }
+
   void check_ground(std::size_t s) {
     std::vector<double> nose, side, height, rms;
     std::string problem;
     for (const Sample& sweep : samples_[s]) {
-      std::vector<VehiclePoint> near;
-      for (const VehiclePoint& p : vehicle_points(sweep.payload->as<sensors::PointCloud>(), rig_.sensors[s])) {
-        if (std::fabs(p[0]) < 30 && std::fabs(p[1]) < 15 && !options_.box.contains(p)) near.push_back(p);
-      }
+      const std::vector<VehiclePoint> near = lowest_points(s, sweep);
       const auto plane = sensors::fit_ground(near);
       if (!plane) {
         problem = plane.error().message;
@@ -160,7 +176,7 @@ class Check {
     if (nose.empty()) {
       const bool absent = !sensors::has_pcl();
       add(s, "ground", absent ? CheckState::kNotChecked : CheckState::kWrong,
-          absent ? problem : "no ground found within 30 m (" + problem + "): is z up in the rig's frames?");
+          absent ? problem : "no ground found within 25 m (" + problem + "): is z up in the rig's frames?");
       return;
     }
     const double n = median(nose), r = median(side), h = median(height);
@@ -185,11 +201,17 @@ class Check {
     std::vector<double> direction, moved;
     std::string problem = "no two sweeps follow each other";
     for (std::size_t i = 0; i + 1 < sweeps.size(); ++i) {
-      const Duration step = sweeps[i + 1].stamp - sweeps[i].stamp;
-      if (step.ns * 2 > lidar.period.ns * 3) continue;
+      if (periods_between(s, i, i + 1) != 1) continue;
       const auto target = landmarks(sweeps[i], lidar, options_.box);
-      const auto source = landmarks(sweeps[i + 1], lidar, options_.box);
-      const auto motion = sensors::register_clouds(target, source, {});
+      auto motion = sensors::register_clouds(target, landmarks(sweeps[i + 1], lidar, options_.box), {});
+      // A step further with the first motion as guess, where the log was sampled for it.
+      for (std::size_t far = i + 2; motion && far < sweeps.size() && periods_between(s, i, far) <= kFar; ++far) {
+        if (periods_between(s, i, far) != kFar) continue;
+        sensors::Transform guess;
+        for (std::size_t k = 0; k < kFar; ++k) guess = guess * motion->target_from_source;
+        motion = sensors::register_clouds(target, landmarks(sweeps[far], lidar, options_.box), guess);
+        break;
+      }
       if (!motion) {
         problem = motion.error().message;
         continue;
@@ -218,6 +240,11 @@ class Check {
     }
     add(s, "forward axis", wrong ? CheckState::kWrong : CheckState::kOk, text,
         {{"off_deg", off}, {"pairs", static_cast<double>(direction.size())}, {"moved_m", median(moved)}});
+  }
+
+  [[nodiscard]] std::size_t periods_between(std::size_t s, std::size_t i, std::size_t j) const {
+    const Duration step = samples_[s][j].stamp - samples_[s][i].stamp;
+    return static_cast<std::size_t>(std::lround(step.seconds() / rig_.sensors[s].period.seconds()));
   }
 
   void check_intensity(std::size_t s) {

@@ -45,7 +45,7 @@ struct CheckOptions {
   std::string folder;  // for pictures; "" = none are drawn
   VehicleBox box;
   CheckLimits limits;
-  std::size_t sweeps = 8;  // of each LiDAR, spread over the log; motion takes the one after each as well
+  std::size_t sweeps = 8;  // of each LiDAR, spread over the log; motion takes two after each as well
 };
 
 // Reads the log twice. kInput: unreadable, or none of the rig's topics in it. kEnvironment: pictures cannot be written.

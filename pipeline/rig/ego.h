@@ -21,8 +21,9 @@ struct EgoEstimate {
 
 // Copies the log to `out` (MCAP) and adds takt.EgoMotion on `/ego/estimated/takt`, a pose per sweep of the rig's first
 // LiDAR: every sweep is registered to the one before (generalised ICP, the last motion as guess), motions are chained,
-// so positions drift while velocities do not. Stamps are those of the sweeps, arrivals too. The channel and the
-// metadata `takt.ego` say that it is estimated. kConfiguration: no LiDAR in the rig; kEnvironment: no PCL, disk.
+// so positions drift; where most points lie on moving vehicles, velocities are off as well. Stamps are those of the
+// sweeps, arrivals too. The channel and the metadata `takt.ego` say that it is estimated. kConfiguration: no LiDAR in
+// the rig; kEnvironment: no PCL, disk.
 Result<EgoEstimate> add_estimated_ego(const sensors::Rig& rig, const std::string& log_path, const std::string& out,
                                       const std::function<void(double, double)>& progress = {});
 

@@ -53,7 +53,7 @@ void text(cv::Mat& canvas, const std::string& words, cv::Point at, double scale)
 // A bar of colours with labels at its ends and in the middle.
 void legend(cv::Mat& canvas, const Colours& colours, double low, double high, const char* what, double scale) {
   const int width = std::min(canvas.cols / 3, 400), height = static_cast<int>(14 * scale / 0.5);
-  const int left = canvas.cols - width - 20, top = canvas.rows - height - static_cast<int>(36 * scale / 0.5);
+  const int left = canvas.cols - width - 20, top = canvas.rows - height - static_cast<int>(64 * scale / 0.5);
   for (int i = 0; i < width; ++i) {
     cv::line(canvas, {left + i, top}, {left + i, top + height}, colours.at(static_cast<double>(i) / width), 1);
   }
@@ -110,7 +110,7 @@ Picture draw_overlay(const sensors::Image& image, const sensors::RigSensor& came
   }
   // Near ones last: they hide the far ones, as in the image.
   std::stable_sort(dots.begin(), dots.end(), [](const Dot& a, const Dot& b) { return a.depth > b.depth; });
-  const int radius = std::max(1, picture.width / 640);
+  const int radius = std::max(1, picture.width / 960);
   for (const Dot& dot : dots) {
     const double share = std::log(std::max(dot.depth, kDepthMin) / kDepthMin) / std::log(kDepthMax / kDepthMin);
     cv::circle(canvas, {static_cast<int>(dot.u), static_cast<int>(dot.v)}, radius, colours.at(1 - share), cv::FILLED,

@@ -129,7 +129,7 @@ TEST_F(OwnRig, PandasetAsMcap) {
 }
 
 TEST_F(OwnRig, VelodynePacketsInABag) {
-  TAKT_TEST_DATA_OR_SKIP(bag, "sensors/tier4_nebula/velodyne/vlp16/1673400471837873222");
+  TAKT_TEST_DATA_OR_SKIP(bag, "sensors/tier4_nebula/velodyne/vlp16/1673400471837873222/1673400471837873222_0.db3");
   const std::string report = bring(bag);
   EXPECT_THAT(report, HasSubstr("assumed, not measured"));
 }
