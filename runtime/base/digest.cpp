@@ -1,8 +1,10 @@
 #include "runtime/base/digest.h"
 
 #include <xxhash.h>
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -24,6 +26,26 @@ Digest digest(std::span<const std::byte> bytes) { return from_xxh(XXH3_128bits(b
 Digest digest(std::string_view text) { return from_xxh(XXH3_128bits(text.data(), text.size())); }
 
 Result<Digest> digest_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    std::vector<std::string> names;
+    for (auto it = fs::recursive_directory_iterator(path, error); it != fs::recursive_directory_iterator();
+         it.increment(error)) {
+      if (error) break;
+      if (it->is_regular_file(error)) names.push_back(it->path().lexically_relative(path).generic_string());
+    }
+    if (error) return fail(Code::kInput, path + ": the folder cannot be read: " + error.message());
+    std::sort(names.begin(), names.end());
+    Digester digester;
+    for (const std::string& name : names) {
+      TAKT_ASSIGN(const Digest file, digest_file(path + "/" + name));
+      digester.add(
+          std::as_bytes(std::span(name.data(), name.size() + 1)));  // with its end, so that names do not run on
+      digester.add_value(file);
+    }
+    return digester.finish();
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(Code::kInput, path + ": cannot be opened for reading");
   Digester digester;

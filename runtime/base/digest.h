@@ -22,7 +22,8 @@ struct Digest {
 
 Digest digest(std::span<const std::byte> bytes);
 Digest digest(std::string_view text);
-// Streams the file; kInput when it cannot be read.
+// Streams the file; of a folder: over the names and digests of all its files, in the order of their names. kInput when
+// it cannot be read.
 Result<Digest> digest_file(const std::string& path);
 
 // Incremental digest: feeding pieces gives the digest of their concatenation. Allocates at construction only.

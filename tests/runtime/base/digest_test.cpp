@@ -1,6 +1,7 @@
 #include "runtime/base/digest.h"
 
 #include <gtest/gtest.h>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/runtime/base/temporary_folder.h"
@@ -61,9 +62,21 @@ TEST(Digest, OfAMissingFileIsAnError) {
   EXPECT_EQ(missing.error().message, "/nonexistent/file: cannot be opened for reading");
 }
 
-TEST(Digest, OfAFolderIsAnError) {
+// A folder log (rosbag2 in parts, KITTI) is one input.
+TEST(Digest, OfAFolderFollowsNamesAndContents) {
   const TemporaryFolder folder;
-  EXPECT_FALSE(digest_file(folder / "."));
+  std::ofstream(folder / "b") << "two";
+  std::ofstream(folder / "a") << "one";
+  const auto before = digest_file(folder / ".");
+  ASSERT_TRUE(before);
+  EXPECT_EQ(*digest_file(folder / "."), *before);
+  std::ofstream(folder / "a") << "One";
+  const auto changed = digest_file(folder / ".");
+  EXPECT_NE(*changed, *before);
+  std::ofstream(folder / "a") << "one";
+  EXPECT_EQ(*digest_file(folder / "."), *before);
+  std::filesystem::rename(folder / "a", folder / "c");
+  EXPECT_NE(*digest_file(folder / "."), *before);
 }
 
 }  // namespace
