@@ -135,7 +135,9 @@ TEST_F(ShippedDrive, RealTimeViolatesNothing) {
   for (const sched::JobRecord& record : data->records) {
     for (std::size_t i = 0; i < record.input_count; ++i) EXPECT_EQ(record.inputs[i].moved, 0);
     EXPECT_LT(record.copied_bytes, 64U << 10);
-    if (record.hyperperiod >= 1) EXPECT_EQ(record.allocations, 0U);
+    if (record.hyperperiod >= 1) {
+      EXPECT_EQ(record.allocations, 0U) << data->problem.stages[record.stage].name << " job " << record.job;
+    }
   }
 }
 
