@@ -153,13 +153,15 @@ std::string ten_lines(const RunData& run) {
                                           : fmt::format("{} on {}, sample {}: {}", ms_text(worst.instance->published),
                                                         judgement.chains[worst.chain].name, worst.instance->sample,
                                                         cause_in_words(run, index, worst)));
-  line("jobs", judgement.misses.empty()
-                   ? fmt::format("{}, all ok", plural(run.records.size(), "job", "jobs"))
-                   : fmt::format("{}, {} not ok; first: {} {} {}, {}", plural(run.records.size(), "job", "jobs"),
-                                 judgement.misses.size(), run.problem.stages[judgement.misses[0].record->stage].name,
-                                 judgement.misses[0].record->job, sched::name_of(judgement.misses[0].record->job_class),
-                                 judgement.misses[0].cause));
-  if (const std::string unwell = health_line(run); !unwell.empty()) line("inputs", unwell);
+  const std::string jobs =
+      judgement.misses.empty()
+          ? fmt::format("{}, all ok", plural(run.records.size(), "job", "jobs"))
+          : fmt::format("{}, {} not ok; first: {} {} {}, {}", plural(run.records.size(), "job", "jobs"),
+                        judgement.misses.size(), run.problem.stages[judgement.misses[0].record->stage].name,
+                        judgement.misses[0].record->job, sched::name_of(judgement.misses[0].record->job_class),
+                        judgement.misses[0].cause);
+  const std::string unwell = health_line(run);
+  line("jobs", jobs + (unwell.empty() ? "" : "; inputs: " + unwell));
   line("tracks", score_line(run));
   line("digests", digest_line(run));
   line("machine", machine_line(run));

@@ -6,12 +6,12 @@
 namespace takt::sched {
 namespace {
 
-// A stage that does nothing: what remains of its job is the start error.
+// A stage that does nothing: what remains of its job are the errors of start and publication.
 class EmptyHost final : public StageHost {
  public:
   bool latch(const Job&, Duration, JobRecord&) override { return true; }
   void run(const Job&, int, Gang&) override {}
-  void publish(const Job&, JobRecord&) override {}
+  void publish(const Job&, JobRecord& record) override { record.published = 1; }
   void discard(const Job&) override {}
   void finish(const Job&) override {}
 };

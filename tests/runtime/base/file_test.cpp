@@ -104,7 +104,7 @@ TEST(AtomicFile, ATargetThatIsAFolderIsAnError) {
   std::filesystem::create_directory(folder / "taken/inside");
   const Status written = write_file_atomically(folder / "taken", "x");
   ASSERT_FALSE(written);
-  EXPECT_THAT(written.error().message, HasSubstr("cannot be renamed from its temporary name"));
+  EXPECT_THAT(written.error().message, HasSubstr("is a folder; name a file to write"));
   EXPECT_EQ(folder.entries(), 1u);
 }
 

@@ -210,7 +210,7 @@ TEST(WhyNot, StageLongerThanItsPeriod) {
   EXPECT_EQ(answer.verdict, Verdict::kInfeasible);
   EXPECT_THAT(answer.reason,
               AllOf(HasSubstr("stage 'camera_detect': one slot of camera_detect takes 34.500 ms"),
-                    HasSubstr("its period of 33.333 ms"), HasSubstr("3.167 ms too much"), HasSubstr("at most 2 jobs")));
+                    HasSubstr("its period of 33.333 ms"), HasSubstr("3.167 ms too much"), HasSubstr("at most 2 per hyperperiod")));
 }
 
 TEST(WhyNot, CoresOverloaded) {
