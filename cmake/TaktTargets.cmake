@@ -8,9 +8,11 @@ target_include_directories(takt_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJEC
 target_compile_options(takt_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
   -ffp-contract=off -fno-math-errno)
-# g++-11 sees impossible lengths in comparisons of string views that it has inlined.
+# g++-11 sees impossible lengths in comparisons of string views that it has inlined, and empty optionals and initialised
+# arrays as uninitialised.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
-  target_compile_options(takt_options INTERFACE -Wno-stringop-overread -Wno-stringop-overflow)
+  target_compile_options(takt_options INTERFACE -Wno-stringop-overread -Wno-stringop-overflow
+    -Wno-maybe-uninitialized)
 endif()
 target_link_libraries(takt_options INTERFACE Threads::Threads)
 if(TAKT_SANITIZE)
