@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kMostWidth = 960;  // pixels of an embedded picture
 constexpr int kQuality = 78;
 constexpr double kFront = 55, kBack = 9, kSide = 24;  // m shown by the bird's-eye view
-constexpr double kNear = 0.5;                          // m before the camera: nothing nearer is drawn
+constexpr double kNear = 0.5;                         // m before the camera: nothing nearer is drawn
 constexpr std::size_t kMostPoints = 7000;
 
 using Point3 = std::array<double, 3>;

@@ -32,7 +32,8 @@ Result<DetectionInputs> find_inputs(const StageSpec& spec, sensors::SensorKind k
     const bool from_kind = input.sensor != nullptr && input.sensor->kind == kind;
     if (!from_kind && !from_ego) {
       return fail(Code::kConfiguration, "stage '" + spec.name + "' (" + spec.type + "): input '" + input.name +
-                                            "' must come from a " + sensors::name_of(kind) + " or an ego sensor of the rig");
+                                            "' must come from a " + sensors::name_of(kind) +
+                                            " or an ego sensor of the rig");
     }
     std::optional<std::size_t>& place = from_ego ? inputs.ego : sample;
     if (place) {

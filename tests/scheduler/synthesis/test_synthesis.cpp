@@ -208,9 +208,9 @@ TEST(WhyNot, StageLongerThanItsPeriod) {
   problem.stages[0].variants = {test::variant("full", milliseconds(33))};
   const Answer answer = synthesize(problem);
   EXPECT_EQ(answer.verdict, Verdict::kInfeasible);
-  EXPECT_THAT(answer.reason,
-              AllOf(HasSubstr("stage 'camera_detect': one slot of camera_detect takes 34.500 ms"),
-                    HasSubstr("its period of 33.333 ms"), HasSubstr("3.167 ms too much"), HasSubstr("at most 2 per hyperperiod")));
+  EXPECT_THAT(answer.reason, AllOf(HasSubstr("stage 'camera_detect': one slot of camera_detect takes 34.500 ms"),
+                                   HasSubstr("its period of 33.333 ms"), HasSubstr("3.167 ms too much"),
+                                   HasSubstr("at most 2 per hyperperiod")));
 }
 
 TEST(WhyNot, CoresOverloaded) {
