@@ -7,6 +7,7 @@
 #include "pipeline/assembly/pipeline_file.h"
 #include "pipeline/assembly/runner.h"
 #include "scheduler/analysis/validate.h"
+#include "scheduler/model/what_if.h"
 #include "scheduler/synthesis/synthesis.h"
 
 namespace takt::test {
@@ -18,11 +19,8 @@ inline const std::string kDigests = project("replay_data/digests.json");
 
 // The problem with `stage` restricted to budgets for `cores` cores.
 inline void restrict_cores(sched::Problem& problem, const std::string& stage, int cores) {
-  for (sched::Stage& s : problem.stages) {
-    if (s.name != stage) continue;
-    for (sched::Variant& v : s.variants)
-      std::erase_if(v.budgets, [cores](const sched::Budget& b) { return b.cores != cores; });
-  }
+  const Status done = sched::apply_what_if(problem, stage + ".cores=" + std::to_string(cores));
+  EXPECT_TRUE(done) << done.error().message;
 }
 
 inline sched::Schedule admitted(const sched::Problem& problem) {
