@@ -1,0 +1,112 @@
+// The graph of the compiler: values, nodes in topological order, constants, inputs, outputs, state.
+//
+// A type is an element type, static extents (capacities) and an optional count: a scalar i32 value that says how many
+// rows of dimension 0 are valid (DESIGN section 6, "IR"). After import every extent is a number; symbolic dimensions
+// of a model are fixed by flag before.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernels/tensor.h"
+#include "runtime/base/status.h"
+
+namespace takt::ir {
+
+using kernels::DType;
+using kernels::Shape;
+
+// Largest tensor that is accepted anywhere: 2^31 - 1 elements.
+inline constexpr std::int64_t kMaxElements = 0x7fffffff;
+
+using ValueId = std::int32_t;
+inline constexpr ValueId kNoValue = -1;  // an optional input that is absent
+
+struct Type {
+  DType dtype = DType::kF32;
+  Shape shape;
+  ValueId count = kNoValue;
+  friend bool operator==(const Type&, const Type&) = default;
+};
+std::string to_string(const Type& type);  // "f32[1,3,352,352]"
+
+// Elements of a constant, row-major. Shared between graphs, never changed.
+struct Constant {
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::vector<std::byte> bytes;
+
+  [[nodiscard]] kernels::Tensor tensor() const {
+    return {dtype, shape, const_cast<std::byte*>(bytes.data())};  // NOLINT: reference kernels only read inputs
+  }
+};
+
+struct Value {
+  std::string name;
+  std::optional<Type> type;                  // absent until shape inference
+  std::shared_ptr<const Constant> constant;  // set for initialisers and folded values
+};
+
+using Attribute = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>,
+                               std::vector<std::string>, std::shared_ptr<const Constant>>;
+
+// One operator call. Operators carry their ONNX name and the semantics of the newest opset takt knows (import converts
+// older forms); takt's own have the domain "takt".
+struct Node {
+  std::string op;    // "Conv"; takt's own: "takt.Preprocess"
+  std::string name;  // for messages: of the model, or made from the first output
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  std::map<std::string, Attribute> attributes;  // ordered: dumps and hashes are reproducible
+
+  [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t otherwise) const;
+  [[nodiscard]] float number(std::string_view key, float otherwise) const;
+  [[nodiscard]] std::string text(std::string_view key, std::string_view otherwise) const;
+  // Empty when absent.
+  [[nodiscard]] std::vector<std::int64_t> integers(std::string_view key) const;
+};
+
+// A tensor that outlives a job; double-buffered by the runtime, flipped at publication.
+struct State {
+  std::string name;
+  ValueId previous = kNoValue;  // read by the graph
+  ValueId next = kNoValue;      // written by the graph
+  std::shared_ptr<const Constant> initial;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Value> values;  // index = ValueId; passes leave unused ones, compact() removes them
+  std::vector<Node> nodes;    // topological order
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  std::vector<State> states;
+
+  ValueId add_value(std::string name, std::optional<Type> type = {});
+  ValueId add_constant(std::string name, Constant constant);
+  Value& operator[](ValueId id) { return values[static_cast<std::size_t>(id)]; }
+  const Value& operator[](ValueId id) const { return values[static_cast<std::size_t>(id)]; }
+  // Replaces every use of `from` (inputs of nodes, outputs of the graph) by `to`.
+  void replace_uses(ValueId from, ValueId to);
+  // Index of the producing node by value; -1 for inputs and constants.
+  [[nodiscard]] std::vector<int> producers() const;
+  // Nodes that read a value, ascending, once per use; graph outputs are not counted.
+  [[nodiscard]] std::vector<std::vector<int>> consumers() const;
+  void compact();
+};
+
+// Every rule of the form above: ids in range, each value written once, topological order, types present and
+// consistent with the operators' shape rules, constants of the size of their type, no unknown operator.
+// kInternal after a pass, since a pass broke it.
+Status verify(const Graph& graph);
+
+// A readable text, stable across runs: one line per node with types, constants summarised. `takt compile --dump-after`.
+std::string dump(const Graph& graph);
+
+}  // namespace takt::ir

@@ -1,0 +1,48 @@
+// The form in which a plan calls a kernel: an id, a parameter block of fixed layout, and operands.
+//
+// Every kernel has two halves. The *host half* (kernels/cpu/*_host.h: geometry, packing, workspace, cost) is portable
+// and decides everything when a plan is compiled, for any target. The *device half* is `run`: it allocates nothing,
+// takes no lock, calls no library, and gives the same bytes for any number of parts.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace takt::kernels {
+
+// What a plan is compiled for. Numbered as stored in plan files: never renumber.
+enum class Target : std::uint8_t { kAvx2 = 1, kAvx512 = 2, kNeon = 3 };
+const char* name_of(Target target);  // "cpu:avx2", ...
+// Channels of a block in the blocked layout: 8 on AVX2 and NEON, 16 on AVX-512.
+constexpr std::uint8_t block_of(Target target) { return target == Target::kAvx512 ? 16 : 8; }
+// Whether this machine can run it. A reason in words when not: "this CPU has no AVX-512 (avx512f)".
+const char* unsupported(Target target);
+Target best_target();  // of this machine
+
+// Start and length of one tensor of a step. For check() data may be null.
+struct Operand {
+  std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+};
+
+struct Kernel {
+  std::uint32_t id = 0;        // stored in plans; never reused for something else
+  const char* name = nullptr;  // "conv_direct_f32"
+  std::uint16_t version = 0;   // of parameter block and packing: another version is another plan
+  std::uint32_t params_bytes = 0;
+  std::uint8_t operands = 0;  // inputs first, outputs last
+  std::uint8_t outputs = 0;
+  // The loader's semantic check: nullptr when run() with these parameters reads and writes inside operands of these
+  // sizes whatever the data are; otherwise what is wrong. Plans may be damaged or hostile: check() trusts nothing in
+  // params and cannot overflow.
+  const char* (*check)(const void* params, std::span<const Operand> operands, Target target) = nullptr;
+  // Part `part` of `parts` (0 <= part < parts) of the step; all parts together do the whole. Operands start at
+  // multiples of 64 bytes. No part reads what another part of the same step writes.
+  void (*run)(const void* params, const Operand* operands, int part, int parts) = nullptr;
+};
+
+// All kernels of a target, ordered by id. Empty when they were not built for this architecture.
+std::span<const Kernel> kernels_of(Target target);
+const Kernel* find_kernel(Target target, std::uint32_t id);
+
+}  // namespace takt::kernels
