@@ -1,6 +1,6 @@
 // The form in which a plan calls a kernel: an id, a parameter block of fixed layout, and operands.
 //
-// Every kernel has two halves. The *host half* (kernels/cpu/*_host.h: geometry, packing, workspace, cost) is portable
+// Every kernel has two halves. The *host half* (kernels/cpu/host.h: geometry, packing, cost) is portable
 // and decides everything when a plan is compiled, for any target. The *device half* is `run`: it allocates nothing,
 // takes no lock, calls no library, and gives the same bytes for any number of parts.
 #pragma once
@@ -32,16 +32,20 @@ struct Kernel {
   std::uint32_t params_bytes = 0;
   std::uint8_t operands = 0;  // inputs first, outputs last
   std::uint8_t outputs = 0;
+  // The input that the (single) output may share memory with, start for start: run() reads each element before it
+  // writes the same one. -1: none.
+  std::int8_t in_place = -1;
   // The loader's semantic check: nullptr when run() with these parameters reads and writes inside operands of these
   // sizes whatever the data are; otherwise what is wrong. Plans may be damaged or hostile: check() trusts nothing in
   // params and cannot overflow.
   const char* (*check)(const void* params, std::span<const Operand> operands, Target target) = nullptr;
-  // Part `part` of `parts` (0 <= part < parts) of the step; all parts together do the whole. Operands start at
-  // multiples of 64 bytes. No part reads what another part of the same step writes.
+  // Part `part` of `parts` (0 <= part < parts) of the step; all parts together do the whole, and no part reads what
+  // another part of the same step writes. Operands start at multiples of their element size (a part of a concat lies
+  // where it lies). nullptr where the device half was not built: another architecture.
   void (*run)(const void* params, const Operand* operands, int part, int parts) = nullptr;
 };
 
-// All kernels of a target, ordered by id. Empty when they were not built for this architecture.
+// All kernels of a target, ordered by id; on every machine, since host halves are always built.
 std::span<const Kernel> kernels_of(Target target);
 const Kernel* find_kernel(Target target, std::uint32_t id);
 
