@@ -1,0 +1,61 @@
+// exp, sigmoid, tanh in single precision: the definition that every kernel follows bit by bit, vectorised or not. Only
+// IEEE operations and explicit fma, integer steps instead of conversions, so NaN and infinities need no branches.
+// Coefficients: own minimax fits (Remez exchange on the reduced interval, relative error weight), rounded to float.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace takt::kernels {
+
+namespace f32 {
+
+// exp(x) = 2^k exp(r), k = round(x / ln 2), exp(r) = 1 + r + r^2 P(r) on |r| <= 0.3476.
+inline constexpr float kExpLowest = -104.0F;  // below, the result rounds to 0
+inline constexpr float kExpHighest = 89.0F;   // above, the result is infinite
+inline constexpr float kInverseLn2 = 0x1.715476p+0F;
+inline constexpr float kLn2High = 0x1.62e43p-1F;
+inline constexpr float kLn2Low = -0x1.05c61p-29F;
+inline constexpr float kRounder = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, held in the low bits
+inline constexpr std::uint32_t kRounderBits = 0x4b400000U;
+inline constexpr float kExp[5] = {0x1.fffffcp-2F, 0x1.55549p-3F, 0x1.5558fcp-5F, 0x1.123b9ap-7F, 0x1.6a215ap-10F};
+
+// tanh(x) = x + x s Q(s), s = x^2, for |x| < kTanhSmall; beyond 1 - 2 / (exp(2 |x|) + 1) with the sign of x.
+inline constexpr float kTanhSmall = 0.625F;
+inline constexpr float kTanh[5] = {-0x1.555526p-2F, 0x1.11044ep-3F, -0x1.b7da5p-5F, 0x1.4f9942p-6F, -0x1.6a5316p-8F};
+
+}  // namespace f32
+
+// Within 2 units in the last place; overflow gives infinity, underflow denormals or, where they are flushed, zero.
+inline float exp_f32(float x) {
+  x = x < f32::kExpLowest ? f32::kExpLowest : x;
+  x = x > f32::kExpHighest ? f32::kExpHighest : x;
+  const float rounded = std::fma(x, f32::kInverseLn2, f32::kRounder);
+  const std::uint32_t k = std::bit_cast<std::uint32_t>(rounded) - f32::kRounderBits;  // two's complement
+  const float kf = rounded - f32::kRounder;
+  float r = std::fma(kf, -f32::kLn2High, x);
+  r = std::fma(kf, -f32::kLn2Low, r);
+  float p = f32::kExp[4];
+  for (int i = 3; i >= 0; --i) p = std::fma(p, r, f32::kExp[i]);
+  p = std::fma(p, r * r, r) + 1.0F;
+  // 2^k in two factors, both normal for every k that occurs: the product overflows and underflows by itself.
+  const auto half = static_cast<std::uint32_t>(static_cast<std::int32_t>(k) >> 1);
+  const float first = std::bit_cast<float>((half + 127U) << 23);
+  const float second = std::bit_cast<float>((k - half + 127U) << 23);
+  return p * first * second;
+}
+
+inline float sigmoid_f32(float x) { return 1.0F / (1.0F + exp_f32(-x)); }
+
+inline float tanh_f32(float x) {
+  const float a = std::fabs(x);
+  const float s = x * x;
+  float q = f32::kTanh[4];
+  for (int i = 3; i >= 0; --i) q = std::fma(q, s, f32::kTanh[i]);
+  const float near = std::fma(x * s, q, x);
+  const float far = std::copysign(1.0F - 2.0F / (exp_f32(a + a) + 1.0F), x);
+  return a < f32::kTanhSmall ? near : far;
+}
+
+}  // namespace takt::kernels

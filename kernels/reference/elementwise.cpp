@@ -1,0 +1,215 @@
+#include "kernels/reference/elementwise.h"
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/reference/elementary.h"
+#include "kernels/reference/elementary_f32.h"
+#include "kernels/reference/movement.h"
+
+namespace takt::kernels::reference {
+namespace {
+
+// Calls f with a value of the C++ type of `type`, f16 apart (no kernel computes in it).
+template <class F>
+void with_type(DType type, F f) {
+  switch (type) {
+    case DType::kF32: f(float{}); break;
+    case DType::kI64: f(std::int64_t{}); break;
+    case DType::kI32: f(std::int32_t{}); break;
+    case DType::kI8: f(std::int8_t{}); break;
+    case DType::kU8: f(std::uint8_t{}); break;
+    case DType::kBool: f(bool{}); break;
+    case DType::kF16: break;
+  }
+}
+
+// Strides that read `x` broadcast to `shape`.
+View broadcast(const Shape& x, const Shape& shape) {
+  const View dense = row_major(x);
+  View view;
+  for (int d = 0; d < x.rank; ++d) {
+    if (x.dims[d] != 1) view.strides[shape.rank - x.rank + d] = dense.strides[d];
+  }
+  return view;
+}
+
+std::int64_t offset_of(std::int64_t flat, const View& view, const Shape& shape) {
+  std::int64_t offset = 0;
+  for (int d = shape.rank - 1; d >= 0; --d) {
+    offset += flat % shape.dims[d] * view.strides[d];
+    flat /= shape.dims[d];
+  }
+  return offset;
+}
+
+template <class T>
+T wrap(std::make_unsigned_t<T> bits) {
+  return static_cast<T>(bits);
+}
+
+float pow_f32(float base, float exponent) {
+  if (exponent == 2.0F) return base * base;
+  if (exponent == 0.5F) return std::sqrt(base);
+  if (exponent == 0.0F) return 1.0F;
+  const bool whole = std::floor(exponent) == exponent;
+  if (std::isnan(base) || std::isnan(exponent) || (base < 0 && !whole)) return std::numeric_limits<float>::quiet_NaN();
+  const bool odd = whole && std::fabs(exponent) < 0x1p24F && std::fmod(exponent, 2.0F) != 0;
+  const float sign = std::signbit(base) && odd ? -1.0F : 1.0F;
+  const float size = std::fabs(base);
+  if (size == 1.0F) return sign;
+  if (size == 0.0F || std::isinf(size) || std::isinf(exponent)) {
+    return sign * ((size > 1.0F) == (exponent > 0) ? std::numeric_limits<float>::infinity() : 0.0F);
+  }
+  return sign * static_cast<float>(exp(static_cast<double>(exponent) * log(static_cast<double>(size))));
+}
+
+template <class T>
+T arithmetic(Binary op, T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    switch (op) {
+      case Binary::kAdd: return wrap<T>(static_cast<U>(a) + static_cast<U>(b));
+      case Binary::kSub: return wrap<T>(static_cast<U>(a) - static_cast<U>(b));
+      case Binary::kMul: return wrap<T>(static_cast<U>(a) * static_cast<U>(b));
+      case Binary::kDiv: return b == T{-1} ? wrap<T>(U{0} - static_cast<U>(a)) : static_cast<T>(a / b);
+      case Binary::kPow: {
+        if (b < 0) return a == 1 ? T{1} : a == T{-1} ? (b % 2 == 0 ? T{1} : T{-1}) : T{0};
+        U power = 1;
+        U square = static_cast<U>(a);
+        for (T e = b; e != 0; e /= 2, square *= square) power *= e % 2 != 0 ? square : U{1};
+        return wrap<T>(power);
+      }
+      default: break;
+    }
+  } else {
+    switch (op) {
+      case Binary::kAdd: return a + b;
+      case Binary::kSub: return a - b;
+      case Binary::kMul: return a * b;
+      case Binary::kDiv: return a / b;
+      case Binary::kPow: return pow_f32(a, b);
+      default: break;
+    }
+  }
+  return op == Binary::kMin ? (a < b ? a : b) : (a > b ? a : b);
+}
+
+template <class T>
+bool compare(Binary op, T a, T b) {
+  switch (op) {
+    case Binary::kLess: return a < b;
+    case Binary::kGreater: return a > b;
+    case Binary::kAnd: return a != T{} && b != T{};
+    case Binary::kOr: return a != T{} || b != T{};
+    default: return a == b;
+  }
+}
+
+template <class T>
+T to_integer(float x) {
+  if (std::isnan(x)) return 0;
+  if (x <= static_cast<float>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+  if (x >= static_cast<float>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  return static_cast<T>(x);
+}
+
+}  // namespace
+
+void unary(Unary op, const Tensor& x, const Tensor& y) {
+  with_type(x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
+      const T v = x.as<T>()[i];
+      T& out = y.as<T>()[i];
+      if constexpr (std::is_same_v<T, float>) {
+        switch (op) {
+          case Unary::kExp: out = exp_f32(v); break;
+          case Unary::kSqrt: out = std::sqrt(v); break;
+          case Unary::kAbs: out = std::fabs(v); break;
+          case Unary::kNeg: out = -v; break;
+          case Unary::kFloor: out = std::floor(v); break;
+          case Unary::kCeil: out = std::ceil(v); break;
+          case Unary::kNot: out = v; break;
+        }
+      } else if constexpr (std::is_same_v<T, bool>) {
+        out = op == Unary::kNot ? !v : v;
+      } else if constexpr (std::is_signed_v<T>) {
+        const bool negate = op == Unary::kNeg || (op == Unary::kAbs && v < 0);
+        out = negate ? static_cast<T>(std::make_unsigned_t<T>{} - static_cast<std::make_unsigned_t<T>>(v)) : v;
+      } else {
+        out = v;
+      }
+    }
+  });
+}
+
+bool binary(Binary op, const Tensor& a, const Tensor& b, const Tensor& y) {
+  const View view_a = broadcast(a.shape, y.shape);
+  const View view_b = broadcast(b.shape, y.shape);
+  bool defined = true;
+  with_type(a.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
+      const T left = a.as<T>()[offset_of(i, view_a, y.shape)];
+      const T right = b.as<T>()[offset_of(i, view_b, y.shape)];
+      if (op >= Binary::kEqual) {
+        y.as<bool>()[i] = compare<T>(op, left, right);
+      } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, std::int64_t> ||
+                           std::is_same_v<T, std::int32_t>) {
+        if (std::is_integral_v<T> && op == Binary::kDiv && right == T{}) {
+          defined = false;
+          continue;
+        }
+        y.as<T>()[i] = arithmetic<T>(op, left, right);
+      }
+    }
+  });
+  return defined;
+}
+
+void where(const Tensor& condition, const Tensor& a, const Tensor& b, const Tensor& y) {
+  const View views[3] = {broadcast(condition.shape, y.shape), broadcast(a.shape, y.shape), broadcast(b.shape, y.shape)};
+  with_type(y.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
+      const bool first = condition.as<bool>()[offset_of(i, views[0], y.shape)];
+      y.as<T>()[i] = first ? a.as<T>()[offset_of(i, views[1], y.shape)] : b.as<T>()[offset_of(i, views[2], y.shape)];
+    }
+  });
+}
+
+void cast(const Tensor& x, const Tensor& y) {
+  with_type(x.dtype, [&](auto from) {
+    with_type(y.dtype, [&](auto to) {
+      using From = decltype(from);
+      using To = decltype(to);
+      for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
+        const From v = x.as<From>()[i];
+        if constexpr (std::is_same_v<To, bool>) {
+          y.as<bool>()[i] = v != From{};
+        } else if constexpr (std::is_same_v<From, float> && std::is_integral_v<To>) {
+          y.as<To>()[i] = to_integer<To>(v);
+        } else {
+          y.as<To>()[i] = static_cast<To>(v);
+        }
+      }
+    });
+  });
+}
+
+void batch_normalization(const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& mean,
+                         const Tensor& variance, float epsilon, const Tensor& y) {
+  const std::int64_t channels = x.shape.rank > 1 ? x.shape.dims[1] : 1;
+  std::int64_t plane = 1;
+  for (int d = 2; d < x.shape.rank; ++d) plane *= x.shape.dims[d];
+  for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
+    const std::int64_t c = i / plane % channels;
+    const float a = scale.as<float>()[c] / std::sqrt(variance.as<float>()[c] + epsilon);
+    const float b = std::fma(-mean.as<float>()[c], a, shift.as<float>()[c]);
+    y.as<float>()[i] = std::fma(x.as<float>()[i], a, b);
+  }
+}
+
+}  // namespace takt::kernels::reference

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/tensor.h"
+
+namespace takt::kernels::reference {
+
+enum class Unary : std::uint8_t { kExp, kSqrt, kAbs, kNeg, kFloor, kCeil, kNot };
+
+// y = f(x), element by element. kExp, kSqrt, kFloor, kCeil: f32; kAbs, kNeg: f32, i64, i32; kNot: bool.
+void unary(Unary op, const Tensor& x, const Tensor& y);
+
+enum class Binary : std::uint8_t { kAdd, kSub, kMul, kDiv, kMin, kMax, kPow, kEqual, kLess, kGreater, kAnd, kOr };
+
+// y = a op b with both broadcast to y (aligned at the right, extent 1 repeats). f32, i64, i32; kEqual, kAnd, kOr also
+// bool. Comparisons write bool. Integers wrap; division truncates. f32: the IEEE operation; max is a > b ? a : b, min
+// a < b ? a : b; pow goes through double and is correct to the last place or one beside it.
+// False when an integer is divided by zero: y is then not complete.
+bool binary(Binary op, const Tensor& a, const Tensor& b, const Tensor& y);
+
+// y = condition ? a : b, all broadcast to y; any type.
+void where(const Tensor& condition, const Tensor& a, const Tensor& b, const Tensor& y);
+
+// y = x in the type of y. Floating-point values outside an integer type are clamped to it, NaN gives 0; to bool: x !=
+// 0.
+void cast(const Tensor& x, const Tensor& y);
+
+// y = fma(x, a, b) per channel (dimension 1), a = scale / sqrt(variance + epsilon), b = fma(-mean, a, shift). All f32.
+void batch_normalization(const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& mean,
+                         const Tensor& variance, float epsilon, const Tensor& y);
+
+}  // namespace takt::kernels::reference

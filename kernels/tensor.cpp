@@ -1,0 +1,18 @@
+#include "kernels/tensor.h"
+
+namespace takt::kernels {
+
+const char* name_of(DType type) {
+  switch (type) {
+    case DType::kF32: return "f32";
+    case DType::kF16: return "f16";
+    case DType::kI64: return "i64";
+    case DType::kI32: return "i32";
+    case DType::kI8: return "i8";
+    case DType::kU8: return "u8";
+    case DType::kBool: return "bool";
+  }
+  return "unknown";
+}
+
+}  // namespace takt::kernels
