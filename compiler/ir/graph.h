@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -34,7 +35,12 @@ struct Type {
   ValueId count = kNoValue;
   friend bool operator==(const Type&, const Type&) = default;
 };
-std::string to_string(const Type& type);  // "f32[1,3,352,352]"
+std::string to_string(const Type& type);    // "f32[1,3,352,352]"
+std::string to_string(const Shape& shape);  // "[1,3,352,352]"
+// Rank at most kMaxRank, extents at least 0, at most kMaxElements elements. elements() may be called only then.
+bool within_limits(const Shape& shape);
+// A name of a model as it may stand in a message: control characters escaped, cut when very long.
+std::string printable(std::string_view text);
 
 // Elements of a constant, row-major. Shared between graphs, never changed.
 struct Constant {
@@ -42,6 +48,10 @@ struct Constant {
   Shape shape;
   std::vector<std::byte> bytes;
 
+  static Constant allocate(DType dtype, const Shape& shape);  // zeros
+  static Constant of(std::span<const std::int64_t> values);   // rank 1
+  static Constant of(std::span<const float> values, const Shape& shape);
+  static Constant scalar(float value);
   [[nodiscard]] kernels::Tensor tensor() const {
     return {dtype, shape, const_cast<std::byte*>(bytes.data())};  // NOLINT: reference kernels only read inputs
   }
@@ -70,6 +80,7 @@ struct Node {
   [[nodiscard]] std::string text(std::string_view key, std::string_view otherwise) const;
   // Empty when absent.
   [[nodiscard]] std::vector<std::int64_t> integers(std::string_view key) const;
+  [[nodiscard]] std::vector<float> numbers(std::string_view key) const;
 };
 
 // A tensor that outlives a job; double-buffered by the runtime, flipped at publication.

@@ -2,7 +2,6 @@
 // for speed, a lowering; without a lowering the compiler refuses it by name.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -17,25 +16,43 @@ struct OperatorInputs {
   const Node& node;
   [[nodiscard]] std::size_t size() const { return node.inputs.size(); }
   [[nodiscard]] bool has(std::size_t i) const { return i < size() && node.inputs[i] != kNoValue; }
-  [[nodiscard]] const Type& type(std::size_t i) const;
-  [[nodiscard]] const Constant* constant(std::size_t i) const;  // nullptr when the value is not constant
+  [[nodiscard]] const Type& type(std::size_t i) const { return *graph[node.inputs[i]].type; }
+  [[nodiscard]] const Shape& shape(std::size_t i) const { return type(i).shape; }
+  [[nodiscard]] const Constant* constant(std::size_t i) const;  // nullptr when absent or not constant
+  // As tensors for the rules that evaluation shares (compiler/ir/geometry.h): data == nullptr where not constant.
+  [[nodiscard]] std::vector<kernels::Tensor> tensors() const;
 };
 
 struct Operator {
   std::string_view name;
   std::size_t min_inputs = 1;
   std::size_t max_inputs = 1;
-  // Types of the outputs. Errors name the expected and the found shape; the caller adds the node.
+  // Types of the outputs, one for each output of the node. Errors name the expected and the found shape; the caller
+  // adds the node and checks ranks and element counts.
   Result<std::vector<Type>> (*infer)(const OperatorInputs& inputs) = nullptr;
   // By reference kernels. Inputs absent in the node have data == nullptr; outputs are allocated as infer says.
   Status (*evaluate)(const Node& node, std::span<const kernels::Tensor> inputs,
                      std::span<const kernels::Tensor> outputs) = nullptr;
-  // Floating-point operations (a multiply-add counts as 2) at capacity.
+  // Floating-point operations (a multiply-add counts as 2) at capacity; nullptr: none, elements are only moved.
   std::uint64_t (*flops)(const OperatorInputs& inputs, std::span<const Type> outputs) = nullptr;
+  // Brings a node whose types are known into canonical form: every attribute explicit, axes counted from 0, shapes as
+  // numbers. May replace the operator and add constants. nullptr: every form is canonical.
+  void (*settle)(Graph& graph, Node& node) = nullptr;
 };
 
 const Operator* find_operator(std::string_view name);
-std::vector<std::string_view> operator_names();
+std::vector<std::string_view> operator_names();  // ascending
+
+// The types of a node's outputs by the rule of its operator, after the checks common to all: known operator, number of
+// inputs, ranks, element counts. kInput with the node's name and operator in front.
+Result<std::vector<Type>> infer(const Graph& graph, const Node& node);
+
+// Walks a graph fresh from import: gives every value its type, replaces what can be computed now (Shape, and small
+// results of constants: shape arithmetic) by constants, settles every node. Nodes whose results became constants go.
+Status resolve(Graph& graph);
+
+// One node by reference kernels; inputs[i].data == nullptr where absent.
+Result<std::vector<Constant>> evaluate(const Graph& graph, const Node& node, std::span<const kernels::Tensor> inputs);
 
 // Runs a whole graph by reference kernels: the oracle of every pass and plan. Inputs in the order of graph.inputs;
 // returns all values by id (constants included).

@@ -1,0 +1,335 @@
+#include "compiler/ir/graph.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "compiler/ir/operators.h"
+#include "runtime/base/digest.h"
+
+namespace takt::ir {
+namespace {
+
+template <class T>
+const T* find(const Node& node, std::string_view key) {
+  const auto found = node.attributes.find(std::string(key));
+  return found == node.attributes.end() ? nullptr : std::get_if<T>(&found->second);
+}
+
+std::string to_text(std::int64_t v) { return std::to_string(v); }
+std::string to_text(float v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(v));
+  return text;
+}
+std::string to_text(const std::string& v) { return '"' + printable(v) + '"'; }
+
+template <class T>
+std::string list(const std::vector<T>& items) {
+  std::string text = "[";
+  for (const T& item : items) text += (text.size() > 1 ? "," : "") + to_text(item);
+  return text + "]";
+}
+
+// Small integers are worth reading; of other constants the type and a digest say whether two are the same.
+std::string summary(const Constant& constant) {
+  const std::string type = to_string(Type{constant.dtype, constant.shape, kNoValue});
+  const std::int64_t elements = constant.shape.elements();
+  if (constant.dtype == DType::kI64 && elements <= 16) {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(elements));
+    if (elements > 0) std::memcpy(values.data(), constant.bytes.data(), constant.bytes.size());
+    return type + " " + list(values);
+  }
+  if (constant.dtype == DType::kF32 && elements == 1) {
+    float value = 0;
+    std::memcpy(&value, constant.bytes.data(), sizeof value);
+    return type + " " + to_text(value);
+  }
+  return type + " #" + digest(std::span(constant.bytes)).hex().substr(0, 8);
+}
+
+std::string to_text(const Attribute& attribute) {
+  return std::visit(
+      [](const auto& v) -> std::string {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, std::shared_ptr<const Constant>>) {
+          return v ? summary(*v) : "none";
+        } else if constexpr (requires { v.begin(); } && !std::is_same_v<T, std::string>) {
+          return list(v);
+        } else {
+          return to_text(v);
+        }
+      },
+      attribute);
+}
+
+Status broken(const Node& node, const std::string& what) {
+  return fail(Code::kInternal, "graph: node " + printable(node.name) + " (" + node.op + "): " + what);
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  static constexpr std::size_t kLongest = 200;
+  std::string out;
+  for (const char c : text.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f || c == '"') {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+      out += escaped;
+    } else {
+      out += c;
+    }
+  }
+  return text.size() > kLongest ? out + "..." : out;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (int d = 0; d < shape.rank; ++d) text += (d > 0 ? "," : "") + std::to_string(shape.dims[d]);
+  return text + "]";
+}
+
+std::string to_string(const Type& type) {
+  std::string text = kernels::name_of(type.dtype) + to_string(type.shape);
+  if (type.count != kNoValue) text += " count %" + std::to_string(type.count);
+  return text;
+}
+
+bool within_limits(const Shape& shape) {
+  if (shape.rank < 0 || shape.rank > kernels::kMaxRank) return false;
+  std::int64_t elements = 1;
+  bool empty = false;
+  for (int d = 0; d < shape.rank; ++d) {
+    if (shape.dims[d] < 0 || shape.dims[d] > kMaxElements) return false;
+    if (shape.dims[d] == 0) {
+      empty = true;
+      continue;
+    }
+    if (elements > kMaxElements / shape.dims[d]) return false;
+    elements *= shape.dims[d];
+  }
+  return empty || elements <= kMaxElements;
+}
+
+Constant Constant::allocate(DType dtype, const Shape& shape) {
+  Constant constant{dtype, shape, {}};
+  constant.bytes.resize(static_cast<std::size_t>(shape.elements()) * kernels::size_of(dtype));
+  return constant;
+}
+
+Constant Constant::of(std::span<const std::int64_t> values) {
+  Constant constant = allocate(DType::kI64, Shape{1, {static_cast<std::int64_t>(values.size())}});
+  if (!values.empty()) std::memcpy(constant.bytes.data(), values.data(), constant.bytes.size());
+  return constant;
+}
+
+Constant Constant::of(std::span<const float> values, const Shape& shape) {
+  Constant constant = allocate(DType::kF32, shape);
+  if (!values.empty()) std::memcpy(constant.bytes.data(), values.data(), constant.bytes.size());
+  return constant;
+}
+
+Constant Constant::scalar(float value) { return of(std::span(&value, 1), Shape{}); }
+
+std::int64_t Node::integer(std::string_view key, std::int64_t otherwise) const {
+  const auto* value = find<std::int64_t>(*this, key);
+  return value != nullptr ? *value : otherwise;
+}
+float Node::number(std::string_view key, float otherwise) const {
+  const auto* value = find<float>(*this, key);
+  return value != nullptr ? *value : otherwise;
+}
+std::string Node::text(std::string_view key, std::string_view otherwise) const {
+  const auto* value = find<std::string>(*this, key);
+  return value != nullptr ? *value : std::string(otherwise);
+}
+std::vector<std::int64_t> Node::integers(std::string_view key) const {
+  const auto* value = find<std::vector<std::int64_t>>(*this, key);
+  return value != nullptr ? *value : std::vector<std::int64_t>{};
+}
+std::vector<float> Node::numbers(std::string_view key) const {
+  const auto* value = find<std::vector<float>>(*this, key);
+  return value != nullptr ? *value : std::vector<float>{};
+}
+
+ValueId Graph::add_value(std::string value_name, std::optional<Type> type) {
+  values.push_back(Value{std::move(value_name), std::move(type), nullptr});
+  return static_cast<ValueId>(values.size()) - 1;
+}
+
+ValueId Graph::add_constant(std::string value_name, Constant constant) {
+  const Type type{constant.dtype, constant.shape, kNoValue};
+  values.push_back(Value{std::move(value_name), type, std::make_shared<const Constant>(std::move(constant))});
+  return static_cast<ValueId>(values.size()) - 1;
+}
+
+void Graph::replace_uses(ValueId from, ValueId to) {
+  for (Node& node : nodes) std::replace(node.inputs.begin(), node.inputs.end(), from, to);
+  std::replace(outputs.begin(), outputs.end(), from, to);
+  for (State& state : states) {
+    if (state.next == from) state.next = to;
+  }
+}
+
+std::vector<int> Graph::producers() const {
+  std::vector<int> producer(values.size(), -1);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    for (const ValueId id : nodes[n].outputs) {
+      if (id != kNoValue) producer[static_cast<std::size_t>(id)] = static_cast<int>(n);
+    }
+  }
+  return producer;
+}
+
+std::vector<std::vector<int>> Graph::consumers() const {
+  std::vector<std::vector<int>> readers(values.size());
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    for (const ValueId id : nodes[n].inputs) {
+      if (id != kNoValue) readers[static_cast<std::size_t>(id)].push_back(static_cast<int>(n));
+    }
+  }
+  return readers;
+}
+
+void Graph::compact() {
+  std::vector<ValueId> moved(values.size(), kNoValue);
+  const auto keep = [&](ValueId id) {
+    if (id != kNoValue) moved[static_cast<std::size_t>(id)] = 0;
+  };
+  std::for_each(inputs.begin(), inputs.end(), keep);
+  std::for_each(outputs.begin(), outputs.end(), keep);
+  for (const Node& node : nodes) {
+    std::for_each(node.inputs.begin(), node.inputs.end(), keep);
+    std::for_each(node.outputs.begin(), node.outputs.end(), keep);
+  }
+  for (const State& state : states) {
+    keep(state.previous);
+    keep(state.next);
+  }
+  for (const Value& value : values) {
+    if (value.type) keep(value.type->count);
+  }
+  std::vector<Value> kept;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (moved[i] == kNoValue) continue;
+    moved[i] = static_cast<ValueId>(kept.size());
+    kept.push_back(std::move(values[i]));
+  }
+  values = std::move(kept);
+  const auto move = [&](ValueId& id) {
+    if (id != kNoValue) id = moved[static_cast<std::size_t>(id)];
+  };
+  std::for_each(inputs.begin(), inputs.end(), move);
+  std::for_each(outputs.begin(), outputs.end(), move);
+  for (Node& node : nodes) {
+    std::for_each(node.inputs.begin(), node.inputs.end(), move);
+    std::for_each(node.outputs.begin(), node.outputs.end(), move);
+  }
+  for (State& state : states) {
+    move(state.previous);
+    move(state.next);
+  }
+  for (Value& value : values) {
+    if (value.type) move(value.type->count);
+  }
+}
+
+Status verify(const Graph& graph) {
+  const auto size = static_cast<ValueId>(graph.values.size());
+  const auto in_range = [&](ValueId id) { return id >= 0 && id < size; };
+  enum : std::uint8_t { kUnwritten, kWritten };
+  std::vector<std::uint8_t> written(graph.values.size(), kUnwritten);
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    if (!value.constant) continue;
+    const Constant& constant = *value.constant;
+    if (!value.type || value.type->dtype != constant.dtype || !(value.type->shape == constant.shape) ||
+        !within_limits(constant.shape) ||
+        constant.bytes.size() !=
+            static_cast<std::size_t>(constant.shape.elements()) * kernels::size_of(constant.dtype)) {
+      return fail(Code::kInternal, "graph: constant " + printable(value.name) + " differs from its type");
+    }
+    written[i] = kWritten;
+  }
+  const auto write = [&](ValueId id) {
+    if (!in_range(id) || written[static_cast<std::size_t>(id)] == kWritten) return false;
+    written[static_cast<std::size_t>(id)] = kWritten;
+    return true;
+  };
+  for (const ValueId id : graph.inputs) {
+    if (!write(id)) return fail(Code::kInternal, "graph: an input is a constant, another input, or no value");
+    if (!graph[id].type) return fail(Code::kInternal, "graph: input " + printable(graph[id].name) + " has no type");
+  }
+  for (const State& state : graph.states) {
+    if (!write(state.previous) || !in_range(state.next)) {
+      return fail(Code::kInternal, "graph: state " + printable(state.name) + " is no value of its own");
+    }
+  }
+  for (const Node& node : graph.nodes) {
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue) continue;
+      if (!in_range(id)) return broken(node, "reads no value of the graph");
+      if (written[static_cast<std::size_t>(id)] != kWritten) {
+        return broken(node, "reads " + printable(graph[id].name) + " before it is written");
+      }
+    }
+    auto types = infer(graph, node);
+    if (!types) return fail(Code::kInternal, "graph: " + types.error().message);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId id = node.outputs[i];
+      if (!write(id)) return broken(node, "writes a value that something else writes too");
+      if (!graph[id].type) return broken(node, "output " + printable(graph[id].name) + " has no type");
+      if (!(*graph[id].type == (*types)[i])) {
+        return broken(node, "output " + printable(graph[id].name) + " is " + to_string(*graph[id].type) +
+                                ", by the operator's rule " + to_string((*types)[i]));
+      }
+    }
+  }
+  for (const ValueId id : graph.outputs) {
+    if (!in_range(id) || written[static_cast<std::size_t>(id)] != kWritten) {
+      return fail(Code::kInternal, "graph: an output is never written");
+    }
+  }
+  for (const State& state : graph.states) {
+    if (written[static_cast<std::size_t>(state.next)] != kWritten) {
+      return fail(Code::kInternal, "graph: state " + printable(state.name) + " is never written");
+    }
+  }
+  return {};
+}
+
+std::string dump(const Graph& graph) {
+  const auto typed = [&](ValueId id) {
+    const Value& value = graph[id];
+    return printable(value.name) + " " + (value.type ? to_string(*value.type) : "?");
+  };
+  std::string text = "graph " + printable(graph.name) + "\n";
+  for (const ValueId id : graph.inputs) text += "input " + typed(id) + "\n";
+  for (const State& state : graph.states) {
+    text += "state " + printable(state.name) + ": " + typed(state.previous) + " -> " + typed(state.next) + "\n";
+  }
+  for (const Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) text += (i > 0 ? ", " : "") + typed(node.outputs[i]);
+    text += " = " + node.op + "(";
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (i > 0) text += ", ";
+      const ValueId id = node.inputs[i];
+      if (id == kNoValue) {
+        text += "-";
+      } else if (graph[id].constant) {
+        text += printable(graph[id].name) + " " + summary(*graph[id].constant);
+      } else {
+        text += printable(graph[id].name);
+      }
+    }
+    text += ")";
+    for (const auto& [key, attribute] : node.attributes) text += " " + key + "=" + to_text(attribute);
+    text += "  ; " + printable(node.name) + "\n";
+  }
+  for (const ValueId id : graph.outputs) text += "output " + typed(id) + "\n";
+  return text;
+}
+
+}  // namespace takt::ir
