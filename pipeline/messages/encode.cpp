@@ -201,17 +201,6 @@ std::string json_text(std::string_view text) {
 
 }  // namespace
 
-const char* object_class_name(ObjectClass object_class) {
-  switch (object_class) {
-    case ObjectClass::kVehicle: return "vehicle";
-    case ObjectClass::kPedestrian: return "pedestrian";
-    case ObjectClass::kCyclist: return "cyclist";
-    case ObjectClass::kOther: return "other";
-    case ObjectClass::kUnknown: break;
-  }
-  return "unknown";
-}
-
 Result<sensors::LogSchema> pipeline_schema(std::string_view name) {
   if (name == "takt.JobMetrics") return sensors::LogSchema{std::string(name), "jsonschema", kMetricsSchema};
   for (const char* known : {"takt.ObjectList", "takt.TrackList", "takt.JobRecord"}) {
@@ -318,8 +307,8 @@ sensors::log::SceneUpdate scene_of(const ObjectList& list, std::string_view fram
   for (std::uint32_t i = 0; i < std::min(list.count, kMaxObjects); ++i) {
     const Object& o = list.objects[i];
     if ((o.flags & kHasBox) == 0) continue;
-    scene.boxes.push_back(scene_box(o, "object-" + std::to_string(i),
-                                    std::string(object_class_name(o.object_class)) + " " + two_digits(o.score)));
+    scene.boxes.push_back(
+        scene_box(o, "object-" + std::to_string(i), std::string(name_of(o.object_class)) + " " + two_digits(o.score)));
   }
   return scene;
 }
@@ -329,7 +318,7 @@ sensors::log::SceneUpdate scene_of(const TrackList& list, std::string_view frame
   for (std::uint32_t i = 0; i < std::min(list.count, kMaxTracks); ++i) {
     const Track& t = list.tracks[i];
     scene.boxes.push_back(scene_box(t, "track-" + std::to_string(t.id),
-                                    std::string(object_class_name(t.object_class)) + " " + std::to_string(t.id)));
+                                    std::string(name_of(t.object_class)) + " " + std::to_string(t.id)));
   }
   return scene;
 }
@@ -343,7 +332,7 @@ sensors::log::ImageAnnotations annotations_of(const ObjectList& list) {
                                static_cast<double>(o.v0),
                                static_cast<double>(o.u1),
                                static_cast<double>(o.v1),
-                               std::string(object_class_name(o.object_class)) + " " + two_digits(o.score),
+                               std::string(name_of(o.object_class)) + " " + two_digits(o.score),
                                color_of(o.object_class)};
     box.color.a = 1;
     out.boxes.push_back(std::move(box));

@@ -33,8 +33,6 @@ sensors::log::SceneUpdate scene_of(const TrackList& list, std::string_view frame
 // Rectangles of objects that have an image box.
 sensors::log::ImageAnnotations annotations_of(const ObjectList& list);
 
-const char* object_class_name(ObjectClass object_class);  // "vehicle"
-
 Result<ObjectList> decode_object_list(std::span<const std::byte> bytes);
 Result<TrackList> decode_track_list(std::span<const std::byte> bytes);
 

@@ -3,13 +3,34 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace takt::pipeline {
 
 enum Schema : std::uint32_t { kObjectListSchema = 0x1001, kTrackListSchema = 0x1002 };
 
-// takt's class taxonomy.
+// takt's class taxonomy (docs/model_format.md says what belongs where).
 enum class ObjectClass : std::uint32_t { kUnknown = 0, kVehicle = 1, kPedestrian = 2, kCyclist = 3, kOther = 4 };
+
+constexpr const char* name_of(ObjectClass object_class) {
+  switch (object_class) {
+    case ObjectClass::kVehicle: return "vehicle";
+    case ObjectClass::kPedestrian: return "pedestrian";
+    case ObjectClass::kCyclist: return "cyclist";
+    case ObjectClass::kOther: return "other";
+    case ObjectClass::kUnknown: break;
+  }
+  return "unknown";
+}
+// Nothing for any other word.
+constexpr std::optional<ObjectClass> object_class_of(std::string_view name) {
+  for (const ObjectClass c : {ObjectClass::kUnknown, ObjectClass::kVehicle, ObjectClass::kPedestrian,
+                              ObjectClass::kCyclist, ObjectClass::kOther}) {
+    if (name == name_of(c)) return c;
+  }
+  return std::nullopt;
+}
 
 enum ObjectFlags : std::uint32_t {
   kHasPosition = 1,   // x, y on the ground are meant

@@ -47,17 +47,6 @@ std::optional<std::pair<double, double>> project(const sensors::CameraModel& cam
   return std::pair(camera.fx * u + camera.cx, camera.fy * v + camera.cy);
 }
 
-std::string name_of(ObjectClass object_class) {
-  switch (object_class) {
-    case ObjectClass::kVehicle: return "vehicle";
-    case ObjectClass::kPedestrian: return "pedestrian";
-    case ObjectClass::kCyclist: return "cyclist";
-    case ObjectClass::kOther: return "other";
-    case ObjectClass::kUnknown: break;
-  }
-  return "unknown";
-}
-
 // A chosen output and why it was chosen.
 struct Choice {
   const TrackFrame* frame = nullptr;

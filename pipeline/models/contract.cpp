@@ -1,0 +1,29 @@
+#include "pipeline/models/contract.h"
+
+namespace takt::pipeline {
+
+kernels::Preprocess preprocess_of(const ModelInput& input, const CameraPicture& picture) {
+  kernels::Preprocess out;
+  out.source = picture.format;
+  out.source_width = picture.width;
+  out.source_height = picture.height;
+  out.pitch = picture.pitch;
+  out.offset = picture.offset;
+  if (picture.format == kernels::PixelSource::kNv12) {
+    // The chroma plane follows the rows of luminance, with their pitch.
+    out.chroma_offset = picture.offset + std::uint64_t{picture.pitch} * picture.height;
+    out.chroma_pitch = picture.pitch;
+  }
+  out.fit = input.fit;
+  out.colour = input.colour;
+  out.pad = input.pad;
+  out.width = input.width;
+  out.height = input.height;
+  for (std::size_t c = 0; c < 3; ++c) {
+    out.multiply[c] = static_cast<float>(input.scale / input.std[c]);
+    out.add[c] = static_cast<float>(-input.mean[c] / input.std[c]);
+  }
+  return out;
+}
+
+}  // namespace takt::pipeline
