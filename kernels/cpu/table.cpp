@@ -1,0 +1,112 @@
+// The kernels of every target: host halves always, device halves where they were built.
+#include <algorithm>
+#include <array>
+
+#include "kernels/cpu/device.h"
+#include "kernels/cpu/host.h"
+
+namespace takt::kernels {
+namespace {
+
+using cpu::KernelId;
+
+struct Entry {
+  KernelId id;
+  const char* name;
+  std::uint16_t version;
+  std::uint32_t params_bytes;
+  std::uint8_t operands, outputs;
+  std::int8_t in_place;
+};
+
+template <class Params>
+constexpr Entry entry(KernelId id, const char* name, std::uint8_t operands, std::int8_t in_place = -1) {
+  return {id, name, 1, sizeof(Params), operands, 1, in_place};
+}
+
+constexpr Entry kEntries[] = {
+    entry<cpu::ReorderParams>(KernelId::kReorderToBlocked, "reorder_to_blocked_f32", 2),
+    entry<cpu::ReorderParams>(KernelId::kReorderToLinear, "reorder_to_linear_f32", 2),
+    entry<cpu::ConvParams>(KernelId::kConvDirect, "conv_direct_f32", 4, 2),
+    entry<cpu::ConvParams>(KernelId::kConvPointwise, "conv_pointwise_f32", 4, 2),
+    entry<cpu::ConvParams>(KernelId::kConvDepthwise, "conv_depthwise_f32", 4, 2),
+    entry<cpu::ConvParams>(KernelId::kConvFirst, "conv_first_f32", 4, 2),
+    entry<cpu::ConvParams>(KernelId::kConvGrouped, "conv_grouped_f32", 4, 2),
+    entry<cpu::PoolParams>(KernelId::kMaxPool, "max_pool_f32", 2),
+    entry<cpu::PoolParams>(KernelId::kAveragePool, "average_pool_f32", 2),
+    entry<cpu::ReorderParams>(KernelId::kGlobalAveragePool, "global_average_pool_f32", 2),
+    entry<cpu::ResizeParams>(KernelId::kResizeNearest, "resize_nearest_f32", 3),
+    entry<cpu::ResizeParams>(KernelId::kResizeLinear, "resize_linear_f32", 3),
+    entry<cpu::PadParams>(KernelId::kPad, "pad_f32", 2),
+    entry<cpu::UnaryParams>(KernelId::kUnary, "unary_f32", 2, 0),
+    entry<cpu::BinaryParams>(KernelId::kBinary, "binary_f32", 3, 0),
+    entry<cpu::BroadcastParams>(KernelId::kBinaryBroadcast, "binary_broadcast_f32", 3),
+    entry<cpu::ChannelGatherParams>(KernelId::kChannelGather, "channel_gather_f32", 4),
+    entry<cpu::ChannelCopyParams>(KernelId::kChannelCopy, "channel_copy_f32", 2),
+    entry<cpu::StridedCopyParams>(KernelId::kStridedCopy, "strided_copy", 2),
+    entry<cpu::FillParams>(KernelId::kFill, "fill", 1),
+    entry<cpu::GatherParams>(KernelId::kGather, "gather", 3),
+    entry<cpu::CastParams>(KernelId::kCast, "cast", 2),
+    entry<cpu::SoftmaxParams>(KernelId::kSoftmax, "softmax_f32", 2, 0),
+    entry<cpu::ReorderParams>(KernelId::kSoftmaxChannels, "softmax_channels_f32", 2, 0),
+    entry<cpu::SoftmaxParams>(KernelId::kReduceMean, "reduce_mean_f32", 2),
+    entry<cpu::GemmParams>(KernelId::kGemm, "gemm_f32", 4),
+    entry<Preprocess>(KernelId::kPreprocess, "preprocess_u8_f32", 2),
+};
+constexpr std::size_t kCount = std::size(kEntries);
+using Table = std::array<Kernel, kCount>;
+
+template <std::size_t index>
+const char* check(const void* params, std::span<const Operand> operands, Target target) {
+  constexpr const Entry& entry = kEntries[index];
+  if (operands.size() != entry.operands) return "the number of operands is wrong";
+  cpu::OperandBytes needed;
+  if (const char* const error = cpu::operand_bytes(entry.id, params, target, &needed)) return error;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].bytes < needed.bytes[i]) return "an operand is smaller than the parameters say";
+  }
+  return nullptr;
+}
+
+template <std::size_t... index>
+constexpr Table host_halves(std::index_sequence<index...>) {
+  return {Kernel{static_cast<std::uint32_t>(kEntries[index].id), kEntries[index].name, kEntries[index].version,
+                 kEntries[index].params_bytes, kEntries[index].operands, kEntries[index].outputs,
+                 kEntries[index].in_place, check<index>, nullptr}...};
+}
+
+Table table_of(Target target) {
+  Table table = host_halves(std::make_index_sequence<kCount>());
+  for (const auto family :
+       {cpu::conv_kernels, cpu::depthwise_kernels, cpu::spatial_kernels, cpu::elementwise_kernels, cpu::channel_kernels,
+        cpu::movement_kernels, cpu::linear_kernels, cpu::preprocess_kernels}) {
+    for (const cpu::DeviceHalf& half : family(target)) {
+      // Ids count from 1 without gaps.
+      table[static_cast<std::size_t>(half.id) - 1].run = half.run;
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+std::span<const Kernel> kernels_of(Target target) {
+  static const Table avx2 = table_of(Target::kAvx2);
+  static const Table avx512 = table_of(Target::kAvx512);
+  static const Table neon = table_of(Target::kNeon);
+  switch (target) {
+    case Target::kAvx2: return avx2;
+    case Target::kAvx512: return avx512;
+    case Target::kNeon: return neon;
+  }
+  return {};
+}
+
+const Kernel* find_kernel(Target target, std::uint32_t id) {
+  const std::span<const Kernel> all = kernels_of(target);
+  const auto at =
+      std::lower_bound(all.begin(), all.end(), id, [](const Kernel& k, std::uint32_t v) { return k.id < v; });
+  return at != all.end() && at->id == id ? &*at : nullptr;
+}
+
+}  // namespace takt::kernels
