@@ -47,9 +47,9 @@ std::vector<std::string_view> operator_names();  // ascending
 // inputs, ranks, element counts. kInput with the node's name and operator in front.
 Result<std::vector<Type>> infer(const Graph& graph, const Node& node);
 
-// Walks a graph fresh from import: gives every value its type, replaces what can be computed now (Shape, and small
-// results of constants: shape arithmetic) by constants, settles every node. Nodes whose results became constants go.
-Status resolve(Graph& graph);
+// Adds a node whose inputs have types, behind the nodes that are there: gives its outputs their types and settles it. What
+// can be computed now (Shape, and small results of constants: shape arithmetic) becomes a constant instead of a node.
+Status append(Graph& graph, Node node);
 
 // One node by reference kernels; inputs[i].data == nullptr where absent.
 Result<std::vector<Constant>> evaluate(const Graph& graph, const Node& node, std::span<const kernels::Tensor> inputs);

@@ -57,7 +57,7 @@ std::uint64_t preprocess_flops(const OperatorInputs& /*in*/, std::span<const Typ
 }
 
 constexpr Operator kOperators[] = {
-    {"Resize", 3, 4, infer_resize, evaluate_resize, resize_flops, nullptr},
+    {"Resize", 1, 4, infer_resize, evaluate_resize, resize_flops, nullptr},
     {"takt.Preprocess", 1, 1, infer_preprocess, evaluate_preprocess, preprocess_flops, nullptr},
 };
 

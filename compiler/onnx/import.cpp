@@ -1,0 +1,363 @@
+#include "compiler/onnx/import.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <unordered_map>
+
+#include "compiler/ir/operators.h"
+#include "compiler/onnx/operators.h"
+#include "compiler/onnx/tensor_proto.h"
+
+namespace takt::compiler {
+namespace {
+
+using ir::kNoValue;
+using ir::printable;
+using ir::to_string;
+using ir::ValueId;
+using ir::within_limits;
+
+constexpr int kMaxDepth = 32;       // nested messages of a model: graph, node, attribute, tensor
+constexpr std::size_t kListed = 5;  // names in a list of a message
+
+tl::unexpected<Error> refuse(std::string message) { return fail(Code::kInput, std::move(message)); }
+
+Result<::onnx::ModelProto> parse(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return refuse("the file is empty");
+  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    return refuse("the file is larger than 2 GiB, which ONNX files cannot be");
+  }
+  const auto size = static_cast<int>(bytes.size());
+  google::protobuf::io::ArrayInputStream array(bytes.data(), size);
+  google::protobuf::io::CodedInputStream stream(&array);
+  stream.SetTotalBytesLimit(size);
+  stream.SetRecursionLimit(kMaxDepth);
+  ::onnx::ModelProto model;
+  if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
+    return refuse("is no ONNX model, or is cut or damaged at or before byte " +
+                  std::to_string(stream.CurrentPosition()) + " of " + std::to_string(size));
+  }
+  if (!model.has_graph()) return refuse("holds no graph; is it an ONNX model?");
+  return model;
+}
+
+Result<std::int64_t> default_opset(const ::onnx::ModelProto& model) {
+  std::int64_t opset = 0;
+  for (const auto& entry : model.opset_import()) {
+    if (!entry.domain().empty() && entry.domain() != "ai.onnx") continue;
+    if (opset != 0 && opset != entry.version()) return refuse("names two versions of the default operator set");
+    opset = entry.version();
+  }
+  if (opset < kOldestOpset || opset > kNewestOpset) {
+    return refuse("has operator set " + std::to_string(opset) + "; takt reads " + std::to_string(kOldestOpset) +
+                  " to " + std::to_string(kNewestOpset) + " (export it again, or use onnx.version_converter)");
+  }
+  return opset;
+}
+
+std::int64_t opset_of(const ::onnx::ModelProto& model, const std::string& domain) {
+  for (const auto& entry : model.opset_import()) {
+    if (entry.domain() == domain) return entry.version();
+  }
+  return 0;
+}
+
+std::string node_name(const ::onnx::NodeProto& node) {
+  if (!node.name().empty()) return node.name();
+  return node.output_size() > 0 ? node.output(0) : "without a name";
+}
+
+// All at once, so that a user sees the whole distance.
+Status supported(const ::onnx::ModelProto& model) {
+  struct Missing {
+    std::int64_t opset = 0;
+    std::size_t count = 0;
+    std::vector<std::string> nodes;
+  };
+  std::map<std::string, Missing> missing;
+  for (const ::onnx::NodeProto& node : model.graph().node()) {
+    if (imports_operator(node.domain(), node.op_type())) continue;
+    const std::string domain = node.domain().empty() ? "ai.onnx" : node.domain();
+    Missing& entry = missing[domain + "." + node.op_type()];
+    entry.opset = opset_of(model, node.domain());
+    ++entry.count;
+    if (entry.nodes.size() < kListed) entry.nodes.push_back(node_name(node));
+  }
+  if (missing.empty()) return {};
+  std::string message =
+      std::to_string(missing.size()) + (missing.size() == 1 ? " operator is" : " operators are") + " not supported:";
+  for (const auto& [name, entry] : missing) {
+    message += "\n  " + printable(name) + " (operator set " + std::to_string(entry.opset) + "), " +
+               std::to_string(entry.count) + (entry.count == 1 ? " node: " : " nodes: ");
+    for (std::size_t i = 0; i < entry.nodes.size(); ++i) message += (i > 0 ? ", " : "") + printable(entry.nodes[i]);
+    if (entry.count > entry.nodes.size()) message += ", ...";
+  }
+  return refuse(message);
+}
+
+// Inputs with symbolic dimensions replaced by numbers.
+class InputTypes {
+ public:
+  InputTypes(const ImportOptions& options) : options_(options), dims_(options.dims) {}
+
+  // Learns what the given shapes say about symbolic dimensions.
+  Status unify(const ::onnx::ValueInfoProto& input) {
+    const auto given = options_.input_shapes.find(input.name());
+    if (given == options_.input_shapes.end()) return {};
+    const auto& tensor = input.type().tensor_type();
+    const auto mismatch = [&] {
+      return refuse("input " + printable(input.name()) + ": the model declares " + declared(tensor) + ", wanted is " +
+                    to_string(given->second));
+    };
+    if (!tensor.has_shape()) return {};
+    if (tensor.shape().dim_size() != given->second.rank) return mismatch();
+    for (int d = 0; d < given->second.rank; ++d) {
+      const auto& dim = tensor.shape().dim(d);
+      const std::int64_t wanted = given->second.dims[d];
+      if (dim.has_dim_value() && dim.dim_value() > 0) {
+        if (dim.dim_value() != wanted) return mismatch();
+      } else if (dim.has_dim_param() && !dim.dim_param().empty()) {
+        const auto [entry, fresh] = dims_.emplace(dim.dim_param(), wanted);
+        if (!fresh && entry->second != wanted) {
+          return refuse("dimension \"" + printable(dim.dim_param()) + "\" is " + std::to_string(entry->second) +
+                        " elsewhere, but input " + printable(input.name()) + " wants " + to_string(given->second));
+        }
+      }
+    }
+    return {};
+  }
+
+  // The type of an input; extents that nothing fixes are collected in unfixed().
+  Result<ir::Type> type(const ::onnx::ValueInfoProto& input) {
+    if (!input.type().has_tensor_type()) return refuse("input " + printable(input.name()) + " is no tensor");
+    const auto& tensor = input.type().tensor_type();
+    auto dtype = element_type(tensor.elem_type());
+    if (!dtype) return fail(std::move(dtype).error().with_context("input " + printable(input.name())));
+    const auto given = options_.input_shapes.find(input.name());
+    ir::Type type{*dtype, {}};
+    if (given != options_.input_shapes.end()) {
+      type.shape = given->second;
+    } else if (!tensor.has_shape()) {
+      unfixed_ += "\n  input " + printable(input.name()) + ": no shape at all";
+    } else if (tensor.shape().dim_size() > kernels::kMaxRank) {
+      return refuse("input " + printable(input.name()) + " has rank " + std::to_string(tensor.shape().dim_size()) +
+                    ", above 8");
+    } else {
+      for (const auto& dim : tensor.shape().dim()) type.shape.dims[type.shape.rank++] = extent(dim, input.name());
+    }
+    if (!within_limits(type.shape)) {
+      return refuse("input " + printable(input.name()) + " of " + to_string(type) + " is not possible");
+    }
+    return type;
+  }
+
+  [[nodiscard]] const std::string& unfixed() const { return unfixed_; }
+
+ private:
+  using Dimension = ::onnx::TensorShapeProto::Dimension;
+
+  std::int64_t extent(const Dimension& dim, const std::string& input) {
+    if (dim.has_dim_value() && dim.dim_value() != 0) return dim.dim_value();
+    const auto known = dims_.find(dim.dim_param());
+    if (!dim.dim_param().empty() && known != dims_.end()) return known->second;
+    unfixed_ += "\n  input " + printable(input) + ": " +
+                (dim.dim_param().empty() ? std::string("a dimension without a name") : printable(dim.dim_param()));
+    return 1;
+  }
+
+  static std::string declared(const ::onnx::TypeProto::Tensor& tensor) {
+    std::string text = "[";
+    for (int d = 0; d < tensor.shape().dim_size(); ++d) {
+      const Dimension& dim = tensor.shape().dim(d);
+      text += (d > 0 ? "," : "");
+      text += dim.has_dim_value() ? std::to_string(dim.dim_value()) : printable(dim.dim_param());
+    }
+    return text + "]";
+  }
+
+  const ImportOptions& options_;
+  std::map<std::string, std::int64_t> dims_;
+  std::string unfixed_;
+};
+
+class Importer {
+ public:
+  Importer(const ::onnx::ModelProto& model, std::int64_t opset) : proto_(model.graph()), opset_(opset) {}
+
+  Result<ir::Graph> run(const ImportOptions& options) {
+    graph_.name = proto_.name();
+    if (proto_.sparse_initializer_size() > 0) return refuse("sparse initializers are not supported");
+    TAKT_RETURN_IF_ERROR(initializers());
+    TAKT_RETURN_IF_ERROR(inputs(options));
+    TAKT_RETURN_IF_ERROR(nodes());
+    TAKT_RETURN_IF_ERROR(outputs());
+    graph_.compact();
+    // A graph that import has made and the verifier refuses is an error of takt, not of the model.
+    TAKT_RETURN_IF_ERROR(ir::verify(graph_));
+    return std::move(graph_);
+  }
+
+ private:
+  // Names a new value; false when the name is taken.
+  bool define(const std::string& name, ValueId id) { return !name.empty() && values_.emplace(name, id).second; }
+
+  Status initializers() {
+    for (const ::onnx::TensorProto& tensor : proto_.initializer()) {
+      auto constant = read_tensor(tensor);
+      if (!constant) return fail(std::move(constant).error().with_context("initializer " + printable(tensor.name())));
+      if (!define(tensor.name(), graph_.add_constant(tensor.name(), *std::move(constant)))) {
+        return refuse("initializer " + printable(tensor.name()) + " has no name or the name of another");
+      }
+    }
+    return {};
+  }
+
+  // Old files list initializers among the inputs; they are constants all the same.
+  Status inputs(const ImportOptions& options) {
+    InputTypes types(options);
+    for (const auto& input : proto_.input()) TAKT_RETURN_IF_ERROR(types.unify(input));
+    for (const auto& input : proto_.input()) {
+      const auto known = values_.find(input.name());
+      if (known != values_.end() && graph_[known->second].constant) continue;
+      TAKT_ASSIGN(const ir::Type type, types.type(input));
+      const ValueId id = graph_.add_value(input.name(), type);
+      if (!define(input.name(), id))
+        return refuse("input " + printable(input.name()) + " has no name or is there twice");
+      graph_.inputs.push_back(id);
+    }
+    for (const auto& [name, shape] : options.input_shapes) {
+      if (values_.count(name) == 0) return refuse("has no input " + printable(name) + ", for which a shape was given");
+    }
+    if (!types.unfixed().empty()) {
+      return refuse("has dimensions that are not fixed; give each a number (--fix NAME=NUMBER):" + types.unfixed());
+    }
+    return {};
+  }
+
+  // Nodes in topological order; of those that are ready the first in the file is next.
+  Status nodes() {
+    const auto count = static_cast<std::size_t>(proto_.node_size());
+    std::unordered_map<std::string, std::size_t> writer;
+    for (std::size_t n = 0; n < count; ++n) {
+      const auto& node = proto_.node(static_cast<int>(n));
+      for (const std::string& name : node.output()) {
+        if (name.empty()) continue;
+        if (values_.count(name) != 0 || !writer.emplace(name, n).second) {
+          return refuse("node " + printable(node_name(node)) + " writes " + printable(name) +
+                        ", which something else writes too");
+        }
+      }
+    }
+    std::vector<std::vector<std::size_t>> readers(count);
+    std::vector<std::size_t> waits(count, 0);
+    for (std::size_t n = 0; n < count; ++n) {
+      const auto& node = proto_.node(static_cast<int>(n));
+      for (const std::string& name : node.input()) {
+        if (name.empty() || values_.count(name) != 0) continue;
+        const auto from = writer.find(name);
+        if (from == writer.end()) {
+          return refuse("node " + printable(node_name(node)) + " (" + printable(node.op_type()) + ") reads " +
+                        printable(name) + ", which nothing writes");
+        }
+        readers[from->second].push_back(n);
+        ++waits[n];
+      }
+    }
+    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+    for (std::size_t n = 0; n < count; ++n) {
+      if (waits[n] == 0) ready.push(n);
+    }
+    std::size_t done = 0;
+    while (!ready.empty()) {
+      const std::size_t n = ready.top();
+      ready.pop();
+      TAKT_RETURN_IF_ERROR(node(proto_.node(static_cast<int>(n))));
+      ++done;
+      for (const std::size_t reader : readers[n]) {
+        if (--waits[reader] == 0) ready.push(reader);
+      }
+    }
+    if (done == count) return {};
+    std::string names;
+    std::size_t listed = 0;
+    for (std::size_t n = 0; n < count && listed < kListed; ++n) {
+      if (waits[n] == 0) continue;
+      names += (listed++ > 0 ? ", " : "") + printable(node_name(proto_.node(static_cast<int>(n))));
+    }
+    return refuse("is cyclic; in a cycle or behind one: " + names + (count - done > listed ? ", ..." : ""));
+  }
+
+  Status node(const ::onnx::NodeProto& node) {
+    std::vector<ValueId> in;
+    for (const std::string& name : node.input()) in.push_back(name.empty() ? kNoValue : values_.at(name));
+    while (!in.empty() && in.back() == kNoValue) in.pop_back();
+    int used = node.output_size();
+    while (used > 0 && node.output(used - 1).empty()) --used;
+    std::vector<ValueId> out;
+    for (int i = 0; i < used; ++i) {
+      out.push_back(graph_.add_value(node.output(i)));
+      define(node.output(i), out.back());
+    }
+    return import_node(graph_, node, opset_, node_name(node), std::move(in), std::move(out));
+  }
+
+  Status outputs() {
+    if (proto_.output_size() == 0) return refuse("has no outputs");
+    for (const auto& output : proto_.output()) {
+      const auto found = values_.find(output.name());
+      if (found == values_.end()) return refuse("output " + printable(output.name()) + " is never written");
+      const ir::Type& type = *graph_[found->second].type;
+      TAKT_RETURN_IF_ERROR(consistent(output, type));
+      graph_.outputs.push_back(found->second);
+    }
+    return {};
+  }
+
+  // What the model says of an output against what its operators give.
+  static Status consistent(const ::onnx::ValueInfoProto& output, const ir::Type& type) {
+    if (!output.type().has_tensor_type()) return {};
+    const auto& tensor = output.type().tensor_type();
+    const auto dtype = element_type(tensor.elem_type());
+    bool same = tensor.elem_type() == 0 || (dtype && *dtype == type.dtype);
+    std::string text;
+    if (tensor.has_shape()) {
+      same = same && tensor.shape().dim_size() == type.shape.rank;
+      for (int d = 0; d < tensor.shape().dim_size(); ++d) {
+        const auto& dim = tensor.shape().dim(d);
+        const bool number = dim.has_dim_value() && dim.dim_value() > 0;
+        same = same && (!number || dim.dim_value() == type.shape.dims[d]);
+        text += (d > 0 ? "," : "") + (number ? std::to_string(dim.dim_value()) : "?");
+      }
+    }
+    if (same) return {};
+    return refuse("output " + printable(output.name()) + " is declared as " +
+                  (dtype ? kernels::name_of(*dtype) : "another type") + "[" + text + "], by its operators it is " +
+                  to_string(type));
+  }
+
+  const ::onnx::GraphProto& proto_;
+  std::int64_t opset_;
+  ir::Graph graph_;
+  std::unordered_map<std::string, ValueId> values_;
+};
+
+Result<ir::Graph> import_model(std::span<const std::byte> bytes, const ImportOptions& options) {
+  TAKT_ASSIGN(const ::onnx::ModelProto model, parse(bytes));
+  TAKT_RETURN_IF_ERROR(supported(model));
+  TAKT_ASSIGN(const std::int64_t opset, default_opset(model));
+  return Importer(model, opset).run(options);
+}
+
+}  // namespace
+
+Result<ir::Graph> import_onnx(std::span<const std::byte> bytes, const ImportOptions& options) {
+  auto graph = import_model(bytes, options);
+  if (!graph) return fail(std::move(graph).error().with_context(options.source));
+  return graph;
+}
+
+}  // namespace takt::compiler

@@ -1,0 +1,30 @@
+// ONNX files to takt's IR (https://github.com/onnx/onnx/blob/main/docs/IR.md). The protobuf classes are the onnx
+// library's; what an operator means is takt's own (operators.cpp, compiler/ir). Operator sets 7 to 23.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+#include "compiler/ir/graph.h"
+#include "runtime/base/status.h"
+
+namespace takt::compiler {
+
+struct ImportOptions {
+  std::string source = "model";                   // the file's name, for messages
+  std::map<std::string, std::int64_t> dims = {};  // values of symbolic dimensions, by their names in the model
+  // Whole shapes of inputs, by input; the symbolic dimensions that they fix hold for the other inputs too.
+  std::map<std::string, kernels::Shape> input_shapes = {};
+};
+
+// The graph with every type known, shape arithmetic done, all attributes explicit, older operator forms converted
+// (canonical forms: compiler/ir/README.md), in the order of the file where that is topological. Verified.
+// kInput: no ONNX file, damaged (with the byte offset), inconsistent (with the node), cyclic, dimensions that are not
+// fixed (all listed), operators that takt does not have (all listed: domain, name, operator set, count, nodes).
+// Never throws; reads nothing but `bytes`.
+Result<ir::Graph> import_onnx(std::span<const std::byte> bytes, const ImportOptions& options);
+
+}  // namespace takt::compiler

@@ -1,0 +1,23 @@
+// From ONNX's forms of an operator, in any operator set, to takt's one form. A new operator is a line in the table of
+// operators.cpp, with a function where its forms differ.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <string_view>
+
+#include "compiler/ir/graph.h"
+
+namespace takt::compiler {
+
+inline constexpr std::int64_t kOldestOpset = 7;
+inline constexpr std::int64_t kNewestOpset = 23;
+
+bool imports_operator(std::string_view domain, std::string_view name);
+
+// Adds what `proto` means to the graph. `inputs` and `outputs` are the values of its names; inputs have types,
+// kNoValue where a name is empty. kInput when an attribute is unknown or of another type, or a form is not supported.
+Status import_node(ir::Graph& graph, const ::onnx::NodeProto& proto, std::int64_t opset, std::string name,
+                   std::vector<ir::ValueId> inputs, std::vector<ir::ValueId> outputs);
+
+}  // namespace takt::compiler
