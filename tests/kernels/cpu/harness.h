@@ -1,0 +1,192 @@
+// Runs a kernel of every target that this machine has, with one, two and three parts, between guard bytes, into poison,
+// and compares with the reference bit by bit.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu/host.h"
+#include "kernels/kernel.h"
+#include "kernels/tensor.h"
+
+namespace takt::kernels::cpu {
+
+using Floats = std::vector<float>;
+using Bytes = std::vector<std::byte>;
+
+inline std::vector<Target> targets() {
+  std::vector<Target> all;
+  for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kNeon}) {
+    if (unsupported(target) == nullptr) all.push_back(target);
+  }
+  return all;
+}
+
+inline Bytes bytes_of(const Floats& values) {
+  Bytes bytes(values.size() * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+template <class T>
+Bytes bytes_of_all(const std::vector<T>& values) {
+  Bytes bytes(values.size() * sizeof(T));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+inline Floats floats_of(const Bytes& bytes) {
+  Floats values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+// Values of a network, mostly; with `hostile` also zeros of both signs, infinities, NaN, denormals and extremes.
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  int integer(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
+  float value(bool hostile = false) {
+    if (hostile && integer(0, 7) == 0) {
+      const float special[] = {0.0F,
+                               -0.0F,
+                               std::numeric_limits<float>::infinity(),
+                               -std::numeric_limits<float>::infinity(),
+                               std::numeric_limits<float>::quiet_NaN(),
+                               1e-41F,
+                               -3e38F,
+                               88.5F,
+                               -100.0F};
+      return special[integer(0, 8)];
+    }
+    return std::normal_distribution<float>(0.0F, 1.5F)(engine_);
+  }
+  Floats values(std::int64_t count, bool hostile = false) {
+    Floats all(static_cast<std::size_t>(count));
+    for (float& v : all) v = value(hostile);
+    return all;
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+struct Shape4 {
+  std::int64_t n = 1, c = 1, h = 1, w = 1;
+  [[nodiscard]] std::int64_t elements() const { return n * c * h * w; }
+  [[nodiscard]] Shape shape() const { return {4, {n, c, h, w}}; }
+};
+
+// Holes hold `hole`: NaN in inputs, to show that nothing reads them; zero in expected outputs.
+inline Floats to_blocked(const Floats& linear, const Shape4& s, Target target, float hole) {
+  const std::int64_t block = block_of(target), blocks = (s.c + block - 1) / block, plane = s.h * s.w;
+  Floats out(static_cast<std::size_t>(s.n * blocks * plane * block), hole);
+  for (std::int64_t n = 0; n < s.n; ++n) {
+    for (std::int64_t c = 0; c < s.c; ++c) {
+      for (std::int64_t i = 0; i < plane; ++i) {
+        out[static_cast<std::size_t>(((n * blocks + c / block) * plane + i) * block + c % block)] =
+            linear[static_cast<std::size_t>((n * s.c + c) * plane + i)];
+      }
+    }
+  }
+  return out;
+}
+inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+inline Tensor tensor_of(Floats& values, const Shape& shape) { return {DType::kF32, shape, values.data()}; }
+inline Tensor tensor_of(Floats& values, const Shape4& s) { return tensor_of(values, s.shape()); }
+
+// Bytes of an operand between guards. Starts at a multiple of the element size only.
+class Guarded {
+ public:
+  static constexpr std::size_t kGuard = 128;
+  Guarded(std::size_t bytes, std::size_t shift, std::byte fill) : storage_(bytes + 2 * kGuard + 64, std::byte{0xA5}) {
+    const auto address = reinterpret_cast<std::uintptr_t>(storage_.data()) + kGuard;
+    start_ = kGuard + (64 - address % 64) % 64 - (64 - shift) % 64 % 64;
+    size_ = bytes;
+    std::memset(data(), static_cast<int>(fill), bytes);
+  }
+  [[nodiscard]] std::byte* data() { return storage_.data() + start_; }
+  [[nodiscard]] Bytes bytes() { return {data(), data() + size_}; }
+  [[nodiscard]] bool intact() const {
+    for (std::size_t i = 0; i < storage_.size(); ++i) {
+      const bool inside = i >= start_ && i < start_ + size_;
+      if (!inside && storage_[i] != std::byte{0xA5}) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::byte> storage_;
+  std::size_t start_ = 0, size_ = 0;
+};
+
+// Output bytes of a call with `parts` parts. `before`: what the output holds before (kernels that complete it); empty:
+// poison. `alias`: the input whose memory the output is, or -1.
+inline Bytes run(Target target, const Call& call, const std::vector<Bytes>& inputs, int parts, const Bytes& before = {},
+                 int alias = -1) {
+  const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(call.id));
+  EXPECT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->params_bytes, call.params.size());
+  EXPECT_EQ(kernel->operands, inputs.size() + 1);
+  OperandBytes needed;
+  const char* const error = operand_bytes(call.id, call.params.data(), target, &needed);
+  EXPECT_EQ(error, nullptr) << error;
+  if (error != nullptr) return {};
+  std::vector<Guarded> guarded;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_EQ(inputs[i].size(), needed.bytes[i]) << kernel->name << ", operand " << i;
+    guarded.emplace_back(inputs[i].size(), 8 * i, std::byte{0});
+    if (!inputs[i].empty()) std::memcpy(guarded.back().data(), inputs[i].data(), inputs[i].size());
+  }
+  guarded.emplace_back(needed.bytes[inputs.size()], 8, std::byte{0xFF});
+  if (!before.empty()) std::memcpy(guarded.back().data(), before.data(), before.size());
+  std::vector<Operand> operands;
+  for (std::size_t i = 0; i < guarded.size(); ++i) operands.push_back({guarded[i].data(), needed.bytes[i]});
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (operands[i].bytes == 0) operands[i].data = nullptr;
+  }
+  if (alias >= 0) operands.back().data = operands[static_cast<std::size_t>(alias)].data;
+  EXPECT_EQ(kernel->check(call.params.data(), operands, target), nullptr);
+  for (int part = 0; part < parts; ++part) kernel->run(call.params.data(), operands.data(), part, parts);
+  for (std::size_t i = 0; i < guarded.size(); ++i) {
+    EXPECT_TRUE(guarded[i].intact()) << kernel->name << " wrote beside operand " << i;
+    if (i < inputs.size() && static_cast<int>(i) != alias) {
+      EXPECT_EQ(guarded[i].bytes(), inputs[i]) << kernel->name << " wrote into input " << i;
+    }
+  }
+  return alias >= 0 ? guarded[static_cast<std::size_t>(alias)].bytes() : guarded.back().bytes();
+}
+
+// Equal bits; any NaN equals any other (its payload is not part of the contract).
+inline bool same_bits(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+}
+inline void expect_same(const Floats& got, const Floats& expected, const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  std::size_t differ = 0, first = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (same_bits(got[i], expected[i])) continue;
+    if (differ++ == 0) first = i;
+  }
+  EXPECT_EQ(differ, 0U) << what << ": element " << first << " of " << got.size() << " is " << got[first]
+                        << ", expected " << expected[first] << "; " << differ << " differ";
+}
+
+// Every number of parts against the expected floats.
+inline void expect_run(Target target, const Call& call, const std::vector<Bytes>& inputs, const Floats& expected,
+                       const std::string& what, const Bytes& before = {}) {
+  for (const int parts : {1, 2, 3}) {
+    expect_same(floats_of(run(target, call, inputs, parts, before)), expected,
+                what + " on " + name_of(target) + " in " + std::to_string(parts) + " part(s)");
+  }
+}
+
+}  // namespace takt::kernels::cpu
