@@ -17,7 +17,7 @@ from torch.nn import functional as F
 import drives
 import targets
 from make_drives import RIG
-from network import Network, STRIDE, work
+from network import Network, work
 
 
 def match(found, rows):
@@ -124,7 +124,7 @@ def main():
         head, size = model["head"], model["input"]
         print(f"{model['name']}: {sum(p.numel() for p in network.parameters())} parameters, "
               f"{work(network, size['height'], size['width']) / 1e6:.1f} MFLOP")
-        assert head["stride"] == STRIDE and list(model["classes"]) == list(drives.CLASSES)
+        assert head["stride"] == targets.STRIDE and list(model["classes"]) == list(drives.CLASSES)
         with torch.no_grad():
             result = judge(network, pictures, labels, size["width"], size["height"], head)
         for kind, (ap, objects, recall, precision) in zip(drives.CLASSES, result):

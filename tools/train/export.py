@@ -7,7 +7,8 @@ import torch
 import xxhash
 
 import drives
-from network import STRIDE, deployed
+from network import deployed
+from targets import STRIDE
 
 SIZES = {"full": (416, 256), "lite": (288, 160)}  # width, height
 SCORE_MIN, NMS_IOU = 0.3, 0.5

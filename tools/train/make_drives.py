@@ -53,7 +53,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--takt", required=True, help="the takt program")
     parser.add_argument("--out", required=True, help="folder for drives; outside of the project")
-    parser.add_argument("--train", type=int, default=100, help="training scenes per family (100)")
+    parser.add_argument("--train", type=int, default=60, help="training scenes per family (60)")
     parser.add_argument("--held-out", type=int, default=5, help="held-out scenes per trained family (5)")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()

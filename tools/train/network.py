@@ -12,7 +12,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-STRIDE = 4
 BOX_SCALE = 16.0  # one unit of the last layer in cells: distances span three orders of magnitude
 
 

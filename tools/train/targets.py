@@ -4,8 +4,7 @@ All boxes are [left, top, right, bottom] in pixels of the network's input, as pi
 """
 import numpy as np
 
-from network import STRIDE
-
+STRIDE = 4  # pixels of the input per cell of the outputs
 _SPREAD = 0.54 / 6  # standard deviation of a centre's bump as a share of the box (Liu et al. 2019, arXiv:1909.00700)
 
 

@@ -157,7 +157,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--drives", required=True, help="OUT of make_drives.py")
     parser.add_argument("--out", required=True, help="folder for checkpoint and result")
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=3600)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=4e-3, help="highest learning rate")
     parser.add_argument("--seed", type=int, default=1)
