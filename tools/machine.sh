@@ -4,7 +4,8 @@
 takt_packages="g++ cmake ninja-build pkg-config ca-certificates
  libiceoryx-posh-dev libacl1-dev libopencv-core-dev libopencv-imgproc-dev libyaml-cpp-dev
  libprotobuf-dev protobuf-compiler libonnx-dev libcli11-dev libfmt-dev nlohmann-json3-dev libexpected-dev
- liblz4-dev libzstd-dev libbz2-dev libsqlite3-dev zlib1g-dev libxxhash-dev libhwy-dev libjpeg62-turbo-dev libpng-dev"
+ liblz4-dev libzstd-dev libbz2-dev libsqlite3-dev zlib1g-dev libxxhash-dev libhwy-dev
+ libflatbuffers-dev flatbuffers-compiler libjpeg62-turbo-dev libpng-dev"
 # What the tests need beyond that.
 takt_test_packages="$takt_packages g++-11 libgtest-dev libgmock-dev libpcl-dev python3 python3-venv python3-jsonschema util-linux"
 

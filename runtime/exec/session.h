@@ -100,7 +100,9 @@ class Session {
   };
 
   Session() = default;
-  static Status bind(Slot& slot, std::vector<kernels::Operand>& operands, std::byte* data, std::uint64_t bytes);
+  Status bind(Slot& slot, const char* kind, std::size_t index, std::uint32_t tensor, std::byte* data,
+              std::uint64_t bytes);
+  void point(const Slot& slot, std::byte* data);
   void point_at_halves();
   void record(std::size_t step, int part, std::int64_t ns);
 
@@ -110,9 +112,9 @@ class Session {
   std::vector<BoundStep> steps_;
   std::vector<Slot> inputs_, outputs_;
   std::vector<StateBuffer> states_;
-  int published_ = 0;  // which half
-  std::vector<std::int64_t> worst_case_ns_;
-  std::int64_t budget_ns_ = 0;
+  int published_ = 0;                 // which half
+  std::vector<Duration> worst_case_;  // by step; empty: no limit
+  Duration budget_;
   bool profiling_ = false;
   int most_parts_ = 1;
   std::vector<StepProfile> profile_;  // [step][part]

@@ -1,0 +1,358 @@
+#include "compiler/lower/builder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "runtime/base/sizes.h"
+
+namespace takt::lower {
+namespace {
+
+using kernels::cpu::Call;
+using kernels::cpu::KernelId;
+using kernels::cpu::ReorderParams;
+using plan::Storage;
+
+ReorderParams reorder_params(const Shape& shape) {
+  return {static_cast<std::int32_t>(shape.dims[0]), static_cast<std::int32_t>(shape.dims[1]),
+          shape.dims[2] * shape.dims[3]};
+}
+
+}  // namespace
+
+Builder::Builder(const ir::Graph& graph, const Options& options)
+    : graph_(graph), options_(options), forms_(graph.values.size()), wants_blocked_(graph.values.size(), false) {
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const ir::ValueId value = graph.inputs[i];
+    const TensorId id = add(graph[value].name, type(value), false);
+    tensors_[id].storage = Storage::kInput;
+    tensors_[id].slot = static_cast<std::uint32_t>(i);
+    forms(value).linear = id;
+    inputs_.push_back(id);
+  }
+  for (std::size_t i = 0; i < graph.states.size(); ++i) {
+    const ir::State& state = graph.states[i];
+    const TensorId id = add(state.name, type(state.previous), false);
+    tensors_[id].storage = Storage::kStatePrevious;
+    tensors_[id].slot = static_cast<std::uint32_t>(i);
+    forms(state.previous).linear = id;
+    states_.push_back({state.name, tensors_[id].dtype, tensors_[id].shape, tensors_[id].bytes,
+                       state.initial != nullptr ? section(state.initial->bytes) : plan::kNone});
+  }
+  find_wishes();
+}
+
+void Builder::find_wishes() {
+  for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+    const auto wish = [&](std::size_t input) {
+      if (input >= node->inputs.size() || node->inputs[input] == ir::kNoValue) return;
+      const ir::ValueId value = node->inputs[input];
+      if (can_be_blocked(type(value))) wants_blocked_[static_cast<std::size_t>(value)] = true;
+    };
+    const std::string& op = node->op;
+    if (op == "Conv") {
+      const bool linear_input = shape(node->inputs[0]).dims[1] <= 4 && node->integer("group", 1) == 1;
+      if (!linear_input) wish(0);
+      wish(3);
+    } else if (op == "MaxPool" || op == "AveragePool" || op == "GlobalAveragePool" || op == "takt.ChannelGather" ||
+               op == "BatchNormalization" || op == "Resize" || op == "Pad") {
+      wish(0);
+    } else if (op == "Concat" && node->integer("axis", 0) == 1) {
+      for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+        if (wants_blocked(node->outputs[0])) wish(i);
+      }
+    } else if (node->outputs.size() == 1 && can_be_blocked(type(node->outputs[0])) && wants_blocked(node->outputs[0])) {
+      // Elementwise operators run on either form.
+      for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+        if (node->inputs[i] != ir::kNoValue && shape(node->inputs[i]) == shape(node->outputs[0])) wish(i);
+      }
+    }
+  }
+}
+
+bool Builder::has_blocked(ir::ValueId value) const {
+  if (!can_be_blocked(type(value))) return false;
+  return constant_of(value) != nullptr || forms_[static_cast<std::size_t>(value)].blocked != kAbsent;
+}
+bool Builder::has_linear(ir::ValueId value) const {
+  return constant_of(value) != nullptr || forms_[static_cast<std::size_t>(value)].linear != kAbsent;
+}
+
+TensorId Builder::add(const std::string& name, const ir::Type& type, bool as_blocked) {
+  plan::Tensor t;
+  t.name = name;
+  t.dtype = type.dtype;
+  t.shape = type.shape;
+  t.layout.block = as_blocked ? block() : 0;
+  t.bytes = kernels::bytes_of(t.dtype, t.shape, t.layout);
+  tensors_.push_back(std::move(t));
+  written_.push_back(false);
+  return static_cast<TensorId>(tensors_.size() - 1);
+}
+
+TensorId Builder::define(ir::ValueId value, bool as_blocked) {
+  const TensorId id = add(graph_[value].name, type(value), as_blocked);
+  (as_blocked ? forms(value).blocked : forms(value).linear) = id;
+  return id;
+}
+
+TensorId Builder::part(const std::string& name, const ir::Type& type, bool as_blocked, TensorId of,
+                       std::uint64_t offset) {
+  const TensorId id = add(name, type, as_blocked);
+  tensors_[id].view_of = of;
+  tensors_[id].offset = offset;
+  return id;
+}
+
+void Builder::define_view(ir::ValueId value, bool as_blocked, TensorId of, std::uint64_t offset) {
+  (as_blocked ? forms(value).blocked : forms(value).linear) =
+      part(graph_[value].name, type(value), as_blocked, of, offset);
+}
+
+void Builder::define_same(ir::ValueId value, ir::ValueId as) {
+  if (constant_of(as) != nullptr) {
+    forms(value).linear = linear(as);
+  } else {
+    forms(value) = forms(as);
+  }
+}
+
+std::uint32_t Builder::section(std::vector<std::byte> bytes) {
+  const auto [at, added] = known_sections_.try_emplace(digest(bytes), static_cast<std::uint32_t>(sections_.size()));
+  if (added) sections_.push_back(std::move(bytes));
+  return at->second;
+}
+
+TensorId Builder::weights(const std::string& name, std::vector<std::byte> bytes) {
+  ir::Type type;
+  type.dtype = kernels::DType::kU8;
+  type.shape = {1, {static_cast<std::int64_t>(bytes.size())}};
+  const TensorId id = add(name, type, false);
+  tensors_[id].storage = Storage::kWeights;
+  tensors_[id].slot = section(std::move(bytes));
+  return id;
+}
+
+TensorId Builder::constant(ir::ValueId value, bool as_blocked) {
+  const TensorId id = add(graph_[value].name, type(value), as_blocked);
+  const ir::Constant& from = *constant_of(value);
+  std::vector<std::byte> bytes = from.bytes;
+  if (as_blocked) {
+    const Shape& s = from.shape;
+    const std::int64_t b = block(), pixels = s.dims[2] * s.dims[3], blocks = (s.dims[1] + b - 1) / b;
+    std::vector<float> packed(tensors_[id].bytes / sizeof(float), 0.0F);
+    std::vector<float> plain(from.bytes.size() / sizeof(float));
+    std::memcpy(plain.data(), from.bytes.data(), from.bytes.size());
+    for (std::int64_t n = 0; n < s.dims[0]; ++n) {
+      for (std::int64_t c = 0; c < s.dims[1]; ++c) {
+        for (std::int64_t p = 0; p < pixels; ++p) {
+          packed[static_cast<std::size_t>(((n * blocks + c / b) * pixels + p) * b + c % b)] =
+              plain[static_cast<std::size_t>((n * s.dims[1] + c) * pixels + p)];
+        }
+      }
+    }
+    bytes.resize(packed.size() * sizeof(float));
+    std::memcpy(bytes.data(), packed.data(), bytes.size());
+  }
+  tensors_[id].storage = Storage::kWeights;
+  tensors_[id].slot = section(std::move(bytes));
+  (as_blocked ? forms(value).blocked : forms(value).linear) = id;
+  return id;
+}
+
+TensorId Builder::linear(ir::ValueId value) {
+  if (forms(value).linear != kAbsent) return forms(value).linear;
+  if (constant_of(value) != nullptr) return constant(value, false);
+  const TensorId to = define(value, false);
+  reorder_to_linear(value);
+  return to;
+}
+
+void Builder::reorder_to_linear(ir::ValueId value) {
+  step(kernels::cpu::make_call(KernelId::kReorderToLinear, reorder_params(shape(value))),
+       {forms(value).blocked, forms(value).linear}, nullptr);
+  ++statistics_.reorders;
+}
+
+TensorId Builder::blocked(ir::ValueId value) {
+  if (forms(value).blocked != kAbsent) return forms(value).blocked;
+  if (constant_of(value) != nullptr) return constant(value, true);
+  const TensorId from = forms(value).linear;
+  const TensorId to = define(value, true);
+  step(kernels::cpu::make_call(KernelId::kReorderToBlocked, reorder_params(shape(value))), {from, to}, nullptr);
+  ++statistics_.reorders;
+  return to;
+}
+
+TensorId Builder::root(TensorId tensor) const {
+  while (tensors_[tensor].view_of != kAbsent) tensor = tensors_[tensor].view_of;
+  return tensor;
+}
+
+TensorId Builder::whole_root(TensorId tensor) const {
+  const TensorId top = root(tensor);
+  return tensors_[top].bytes == tensors_[tensor].bytes ? top : kAbsent;
+}
+
+void Builder::mark_written(TensorId tensor) {
+  for (; tensor != kAbsent; tensor = tensors_[tensor].view_of) written_[tensor] = true;
+}
+
+bool Builder::place(TensorId tensor, TensorId of, std::uint64_t offset) {
+  const TensorId top = whole_root(tensor);
+  if (top == kAbsent || top == of || tensors_[top].storage != Storage::kArena || !written_[top]) return false;
+  tensors_[top].view_of = of;
+  tensors_[top].offset = offset;
+  mark_written(of);
+  return true;
+}
+
+void Builder::step(Call call, std::vector<TensorId> operands, const ir::Node* node) {
+  if (call.constant_operand >= 0) {
+    operands[static_cast<std::size_t>(call.constant_operand)] =
+        weights((node != nullptr ? node->name : std::string()) + ":packed", std::move(call.constant));
+  }
+  const kernels::Kernel* kernel = kernels::find_kernel(target(), static_cast<std::uint32_t>(call.id));
+  plan::Step s;
+  s.kernel = kernel->id;
+  s.version = kernel->version;
+  s.flops = kernels::cpu::flops_of(call.id, call.params.data());
+  s.params = std::move(call.params);
+  for (const TensorId id : operands) {
+    if (id != kAbsent) s.bytes_moved += tensors_[id].bytes;
+  }
+  mark_written(operands.back());
+  s.operands = std::move(operands);
+  if (node != nullptr) s.nodes.push_back(node->name);
+  steps_.push_back(std::move(s));
+}
+
+TensorId Builder::deliver(ir::ValueId value, const std::string& name, Storage storage, std::uint32_t slot) {
+  const bool only_blocked = !has_linear(value);
+  const TensorId to = add(name, type(value), false);
+  tensors_[to].storage = storage;
+  tensors_[to].slot = slot;
+  if (only_blocked) {
+    step(kernels::cpu::make_call(KernelId::kReorderToLinear, reorder_params(shape(value))), {forms(value).blocked, to},
+         nullptr);
+    ++statistics_.reorders;
+    return to;
+  }
+  const TensorId from = linear(value);
+  if (place(from, to, 0)) return to;
+  const std::vector<std::int64_t> zeros(kernels::kMaxRank, 0), ones(kernels::kMaxRank, 1);
+  const Shape& s = shape(value);
+  const auto rank = static_cast<std::size_t>(s.rank);
+  step(kernels::cpu::make_copy(s, s, type(value).dtype, {s.dims, rank}, std::span(zeros).first(rank),
+                               std::span(ones).first(rank), std::span(zeros).first(rank)),
+       {from, to}, nullptr);
+  ++statistics_.copies;
+  return to;
+}
+
+Result<Lowered> Builder::finish() {
+  for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+    outputs_.push_back(
+        deliver(graph_.outputs[i], graph_[graph_.outputs[i]].name, Storage::kOutput, static_cast<std::uint32_t>(i)));
+  }
+  for (std::size_t i = 0; i < graph_.states.size(); ++i) {
+    deliver(graph_.states[i].next, graph_.states[i].name, Storage::kStateNext, static_cast<std::uint32_t>(i));
+  }
+
+  // Lifetimes of roots.
+  struct Life {
+    std::uint32_t first = plan::kNone, last = 0;
+  };
+  std::vector<Life> life(tensors_.size());
+  for (std::uint32_t s = 0; s < steps_.size(); ++s) {
+    for (const TensorId operand : steps_[s].operands) {
+      if (operand == kAbsent) continue;
+      Life& l = life[root(operand)];
+      if (l.first == plan::kNone) l.first = s;
+      l.last = s;
+    }
+  }
+
+  // A step writes over an input that nobody reads later. Both have to be whole roots: inside a larger one the larger
+  // would have to live for both.
+  std::vector<TensorId> group(tensors_.size());
+  std::iota(group.begin(), group.end(), 0U);
+  const auto find = [&](TensorId id) {
+    while (group[id] != id) id = group[id] = group[group[id]];
+    return id;
+  };
+  for (std::uint32_t s = 0; s < steps_.size(); ++s) {
+    const plan::Step& step = steps_[s];
+    const kernels::Kernel& kernel = *kernels::find_kernel(target(), step.kernel);
+    if (kernel.in_place < 0) continue;
+    const TensorId input = step.operands[static_cast<std::size_t>(kernel.in_place)];
+    const TensorId output = step.operands.back();
+    if (input == kAbsent) continue;
+    const TensorId from = whole_root(input), to = whole_root(output);
+    if (from == kAbsent || to == kAbsent || tensors_[from].storage != Storage::kArena ||
+        tensors_[to].storage != Storage::kArena || tensors_[from].bytes != tensors_[to].bytes || life[from].last != s ||
+        life[to].first != s) {
+      continue;
+    }
+    const auto uses = std::count_if(step.operands.begin(), step.operands.end(),
+                                    [&](TensorId id) { return id != kAbsent && root(id) == from; });
+    if (uses != 1) continue;
+    group[find(to)] = find(from);
+    ++statistics_.in_place;
+  }
+
+  std::vector<Block> blocks;
+  std::vector<std::uint32_t> block_of_group(tensors_.size(), plan::kNone);
+  for (TensorId id = 0; id < tensors_.size(); ++id) {
+    if (tensors_[id].view_of != kAbsent || tensors_[id].storage != Storage::kArena || life[id].first == plan::kNone) {
+      continue;
+    }
+    std::uint32_t& index = block_of_group[find(id)];
+    if (index == plan::kNone) {
+      index = static_cast<std::uint32_t>(blocks.size());
+      blocks.push_back({tensors_[id].bytes, life[id].first, life[id].last});
+    }
+    Block& b = blocks[index];
+    b.first = std::min(b.first, life[id].first);
+    b.last = std::max(b.last, life[id].last);
+  }
+  const MemoryPlan memory = plan_memory(blocks, options_.memory);
+  TAKT_RETURN_IF_ERROR(validate(blocks, memory, options_.memory.alignment));
+
+  // Absolute places: roots first, views through their chains.
+  std::vector<std::uint64_t> offsets(tensors_.size(), 0);
+  for (TensorId id = 0; id < tensors_.size(); ++id) {
+    std::uint64_t offset = 0;
+    TensorId at = id;
+    for (; tensors_[at].view_of != kAbsent; at = tensors_[at].view_of) offset += tensors_[at].offset;
+    if (const std::uint32_t index = block_of_group[find(at)]; index != plan::kNone) offset += memory.offsets[index];
+    offsets[id] = offset;
+    tensors_[id].storage = tensors_[at].storage;
+    tensors_[id].slot = tensors_[at].slot;
+    if (life[at].first != plan::kNone) {
+      tensors_[id].first_step = life[at].first;
+      tensors_[id].last_step = life[at].last;
+    }
+  }
+  for (TensorId id = 0; id < tensors_.size(); ++id) tensors_[id].offset = offsets[id];
+
+  Lowered out;
+  plan::Description& d = out.description;
+  d.target = options_.target;
+  d.statistics = statistics_;
+  d.tensors = std::move(tensors_);
+  d.steps = std::move(steps_);
+  d.states = std::move(states_);
+  for (const auto& bytes : sections_) d.sections.push_back({0, bytes.size(), 0});
+  d.inputs = std::move(inputs_);
+  d.outputs = std::move(outputs_);
+  d.arena_bytes = memory.peak;
+  d.lower_bound = memory.lower_bound;
+  d.proof = memory.proof;
+  d.parts = options_.parts;
+  out.sections = std::move(sections_);
+  return out;
+}
+
+}  // namespace takt::lower

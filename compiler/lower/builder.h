@@ -1,0 +1,111 @@
+// Private: a plan in the making. Tensors carry offsets relative to the tensor they are a view of until storage is
+// planned.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+#include "compiler/lower/lower.h"
+#include "kernels/cpu/host.h"
+
+namespace takt::lower {
+
+using kernels::Shape;
+using TensorId = std::uint32_t;
+inline constexpr TensorId kAbsent = plan::kNone;
+
+class Builder {
+ public:
+  Builder(const ir::Graph& graph, const Options& options);
+
+  const ir::Graph& graph() const { return graph_; }
+  kernels::Target target() const { return options_.target; }
+  std::uint8_t block() const { return kernels::block_of(options_.target); }
+  const ir::Type& type(ir::ValueId value) const { return *graph_[value].type; }
+  const Shape& shape(ir::ValueId value) const { return type(value).shape; }
+  const ir::Constant* constant_of(ir::ValueId value) const { return graph_[value].constant.get(); }
+  const plan::Tensor& tensor(TensorId id) const { return tensors_[id]; }
+  plan::Statistics& statistics() { return statistics_; }
+
+  // Whether a value exists in that form already, so that asking for it costs no step. Constants exist in both.
+  [[nodiscard]] bool has_blocked(ir::ValueId value) const;
+  [[nodiscard]] bool has_linear(ir::ValueId value) const;
+  // Whether a consumer, over any number of operators that take both forms, runs on blocked tensors.
+  [[nodiscard]] bool wants_blocked(ir::ValueId value) const { return wants_blocked_[static_cast<std::size_t>(value)]; }
+  [[nodiscard]] static bool can_be_blocked(const ir::Type& type) {
+    return type.dtype == kernels::DType::kF32 && type.shape.rank == 4;
+  }
+
+  // The tensor that holds a value; adds a reorder where it only exists in the other form.
+  TensorId linear(ir::ValueId value);
+  TensorId blocked(ir::ValueId value);
+
+  // The same for a value whose linear tensor has been defined as a part of another and not written yet.
+  void reorder_to_linear(ir::ValueId value);
+
+  // A new tensor for a result, in the arena until storage is planned.
+  TensorId define(ir::ValueId value, bool as_blocked);
+  // A tensor between two steps of one node; `type` row-major.
+  TensorId temporary(const std::string& name, const ir::Type& type) { return add(name, type, false); }
+  // The result is these bytes of another tensor.
+  void define_view(ir::ValueId value, bool as_blocked, TensorId of, std::uint64_t offset);
+  // The same value under another name.
+  void define_same(ir::ValueId value, ir::ValueId as);
+  // Bytes of `of` that no value names yet: a part of a concat.
+  TensorId part(const std::string& name, const ir::Type& type, bool as_blocked, TensorId of, std::uint64_t offset);
+  // Makes an existing tensor a part of `of`, when nothing has fixed its place yet.
+  bool place(TensorId tensor, TensorId of, std::uint64_t offset);
+  // A constant of packed form.
+  TensorId weights(const std::string& name, std::vector<std::byte> bytes);
+
+  // Adds a step. `operands` in the kernel's order, kAbsent for absent ones and for the call's own constant.
+  void step(kernels::cpu::Call call, std::vector<TensorId> operands, const ir::Node* node);
+
+  // Outputs and state, storage, memory plan.
+  Result<Lowered> finish();
+
+ private:
+  struct Forms {
+    TensorId linear = kAbsent, blocked = kAbsent;
+  };
+  Forms& forms(ir::ValueId value) { return forms_[static_cast<std::size_t>(value)]; }
+  TensorId add(const std::string& name, const ir::Type& type, bool as_blocked);
+  std::uint32_t section(std::vector<std::byte> bytes);
+  TensorId constant(ir::ValueId value, bool as_blocked);
+  void find_wishes();
+  // The tensor at the end of views, when the whole of it are the bytes of `tensor`; kAbsent otherwise.
+  [[nodiscard]] TensorId whole_root(TensorId tensor) const;
+  [[nodiscard]] TensorId root(TensorId tensor) const;
+  void mark_written(TensorId tensor);
+  // Makes `value` appear in a buffer of the caller or of the state.
+  TensorId deliver(ir::ValueId value, const std::string& name, plan::Storage storage, std::uint32_t slot);
+
+  const ir::Graph& graph_;
+  Options options_;
+  std::vector<Forms> forms_;         // by value
+  std::vector<bool> wants_blocked_;  // by value
+  std::vector<plan::Tensor> tensors_;
+  std::vector<bool> written_;  // by tensor: a step writes it (or a part of it)
+  std::vector<plan::Step> steps_;
+  std::vector<std::vector<std::byte>> sections_;
+  std::map<Digest, std::uint32_t> known_sections_;
+  std::vector<plan::State> states_;
+  std::vector<TensorId> inputs_, outputs_;
+  plan::Statistics statistics_;
+};
+
+// Lowers one node; a failure says why there is no kernel.
+Status lower_node(Builder& out, const ir::Node& node);
+
+// Convolutions, pools, resizes, pads over [N,C,H,W] and channel operators.
+Status lower_image_node(Builder& out, const ir::Node& node, bool* known);
+// Elementwise, softmax, reductions and matrices.
+Status lower_math_node(Builder& out, const ir::Node& node, bool* known);
+// What only moves elements.
+Status lower_movement_node(Builder& out, const ir::Node& node, bool* known);
+
+}  // namespace takt::lower

@@ -1,0 +1,45 @@
+#include "compiler/lower/lower.h"
+
+#include <map>
+
+#include "compiler/lower/builder.h"
+
+namespace takt::lower {
+
+Status lower_node(Builder& out, const ir::Node& node) {
+  for (const ir::ValueId output : node.outputs) {
+    const ir::Type& type = out.type(output);
+    if (type.count != ir::kNoValue) return fail(Code::kInput, "a counted tensor (" + to_string(type) + ")");
+    if (type.shape.elements() < 1) return fail(Code::kInput, "a tensor without elements (" + to_string(type) + ")");
+  }
+  for (const auto lower : {lower_image_node, lower_math_node, lower_movement_node}) {
+    bool known = false;
+    Status status = lower(out, node, &known);
+    if (known) return status;
+  }
+  return fail(Code::kInput, "no kernel");
+}
+
+Result<Lowered> lower(const ir::Graph& graph, const Options& options) {
+  Builder out(graph, options);
+  // By reason: the nodes, so that a model is refused once and for everything.
+  std::map<std::string, std::string> refused;
+  for (const ir::Node& node : graph.nodes) {
+    if (Status status = lower_node(out, node); !status) {
+      std::string& names = refused[node.op + ": " + status.error().message];
+      names += (names.empty() ? "" : ", ") + ir::printable(node.name);
+    }
+    // Whatever follows needs a form of the results.
+    for (const ir::ValueId output : node.outputs) {
+      if (!out.has_linear(output) && !out.has_blocked(output)) out.define(output, false);
+    }
+  }
+  if (!refused.empty()) {
+    std::string message = "takt has no kernel for";
+    for (const auto& [reason, nodes] : refused) message += "\n  " + reason + " (" + nodes + ")";
+    return fail(Code::kInput, message);
+  }
+  return out.finish();
+}
+
+}  // namespace takt::lower

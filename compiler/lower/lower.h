@@ -1,0 +1,35 @@
+// From the canonical graph to the steps of a plan: layouts, kernels, packed weights, views and placements, memory.
+//
+// Layouts (first version): convolutions, pools, resizes and what lies between them run on blocked tensors, everything
+// else on row-major ones; a reorder is inserted where the two meet, and counted. Parts of a concat are written where
+// the concat needs them, where offsets allow; reshapes and contiguous slices are views.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+#include "compiler/lower/memory_plan.h"
+#include "kernels/kernel.h"
+#include "runtime/base/digest.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan.h"
+
+namespace takt::lower {
+
+struct Options {
+  kernels::Target target = kernels::Target::kAvx2;
+  std::vector<std::uint16_t> parts = {1, 2};  // numbers of workers that the plan admits
+  MemoryOptions memory;
+};
+
+struct Lowered {
+  plan::Description description;                 // name, source, contract, operator counts are the caller's
+  std::vector<std::vector<std::byte>> sections;  // in the order of description.sections
+};
+
+// kInput, naming all of them at once: nodes for which there is no kernel (operator, element type or form).
+Result<Lowered> lower(const ir::Graph& graph, const Options& options);
+
+}  // namespace takt::lower

@@ -1,0 +1,235 @@
+// Operators over images [N,C,H,W], on blocked tensors.
+
+#include <cmath>
+#include <cstring>
+
+#include "compiler/ir/geometry.h"
+#include "compiler/ir/operators.h"
+#include "compiler/lower/builder.h"
+
+namespace takt::lower {
+namespace {
+
+using kernels::cpu::Call;
+using kernels::cpu::KernelId;
+using kernels::cpu::make_call;
+
+std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
+
+std::vector<float> floats(const ir::Constant& constant) {
+  std::vector<float> out(constant.bytes.size() / sizeof(float));
+  std::memcpy(out.data(), constant.bytes.data(), constant.bytes.size());
+  return out;
+}
+
+template <class Params>
+void fill_extents(Params& p, const Shape& x, const Shape& y) {
+  p.n = narrow(x.dims[0]);
+  p.h_in = narrow(x.dims[2]);
+  p.w_in = narrow(x.dims[3]);
+  p.h_out = narrow(y.dims[2]);
+  p.w_out = narrow(y.dims[3]);
+}
+
+template <class Params>
+void fill_window(Params& p, const kernels::reference::Window& window) {
+  p.kernel_h = narrow(window.kernel[0]);
+  p.kernel_w = narrow(window.kernel[1]);
+  p.stride_h = narrow(window.stride[0]);
+  p.stride_w = narrow(window.stride[1]);
+  p.dilation_h = narrow(window.dilation[0]);
+  p.dilation_w = narrow(window.dilation[1]);
+  p.pad_top = narrow(window.pad[0]);
+  p.pad_left = narrow(window.pad[1]);
+}
+
+kernels::cpu::Activation activation_of(kernels::reference::Activation activation) {
+  using From = kernels::reference::Activation;
+  using To = kernels::cpu::Activation;
+  switch (activation) {
+    case From::kNone: return To::kNone;
+    case From::kRelu: return To::kRelu;
+    case From::kClip: return To::kClip;
+    case From::kLeaky: return To::kLeaky;
+    case From::kSigmoid: return To::kSigmoid;
+    case From::kHardSwish: return To::kHardSwish;
+    case From::kSilu: return To::kSilu;
+    case From::kTanh: return To::kTanh;
+    case From::kHardSigmoid: return To::kHardSigmoid;
+  }
+  return To::kNone;
+}
+
+Status lower_conv(Builder& out, const ir::Node& node) {
+  const ir::OperatorInputs in{out.graph(), node};
+  TAKT_ASSIGN(const ir::WindowGeometry g, ir::conv_geometry(node, in.tensors()));
+  TAKT_ASSIGN(const kernels::reference::ConvEpilogue epilogue, ir::epilogue(node));
+  const ir::Constant* w = in.constant(1);
+  const ir::Constant* b = in.constant(2);
+  if (w == nullptr || (in.has(2) && b == nullptr)) return fail(Code::kInput, "weights that are not constant");
+  kernels::cpu::ConvParams p;
+  fill_extents(p, in.shape(0), out.shape(node.outputs[0]));
+  fill_window(p, g.window);
+  p.c_in = narrow(in.shape(0).dims[1]);
+  p.c_out = narrow(w->shape.dims[0]);
+  p.group = narrow(g.group);
+  p.residual = in.has(3) ? 1 : 0;
+  p.activation = activation_of(epilogue.activation);
+  p.alpha = epilogue.alpha;
+  p.beta = epilogue.beta;
+  const bool linear = kernels::cpu::takes_linear_input(p) && !out.has_blocked(node.inputs[0]);
+  const std::vector<float> weights = floats(*w);
+  const std::vector<float> bias = b != nullptr ? floats(*b) : std::vector<float>();
+  Call call = kernels::cpu::make_conv(p, weights.data(), b != nullptr ? bias.data() : nullptr, linear, out.target());
+  const TensorId x = linear ? out.linear(node.inputs[0]) : out.blocked(node.inputs[0]);
+  const TensorId residual = in.has(3) ? out.blocked(node.inputs[3]) : kAbsent;
+  out.step(std::move(call), {x, kAbsent, residual, out.define(node.outputs[0], true)}, &node);
+  return {};
+}
+
+// y = fma(x, a, b) per channel: a depthwise convolution of one tap gives the same bits.
+Status lower_batch_normalization(Builder& out, const ir::Node& node) {
+  const ir::OperatorInputs in{out.graph(), node};
+  if (in.shape(0).rank != 4) return fail(Code::kInput, "an input of rank " + std::to_string(in.shape(0).rank));
+  std::vector<float> parameters[4];  // scale, B, mean, variance
+  for (std::size_t i = 0; i < 4; ++i) {
+    const ir::Constant* constant = in.constant(i + 1);
+    if (constant == nullptr) return fail(Code::kInput, "parameters that are not constant");
+    parameters[i] = floats(*constant);
+  }
+  const auto& [scale_of, shift, mean, variance] = parameters;
+  std::vector<float> scale, bias;
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    scale.push_back(scale_of[c] / std::sqrt(variance[c] + node.number("epsilon", 1e-5F)));
+    bias.push_back(std::fma(-mean[c], scale[c], shift[c]));
+  }
+  kernels::cpu::ConvParams p;
+  fill_extents(p, in.shape(0), in.shape(0));
+  p.c_in = p.c_out = p.group = narrow(in.shape(0).dims[1]);
+  Call call = kernels::cpu::make_conv(p, scale.data(), bias.data(), false, out.target());
+  const TensorId x = out.blocked(node.inputs[0]);
+  out.step(std::move(call), {x, kAbsent, kAbsent, out.define(node.outputs[0], true)}, &node);
+  return {};
+}
+
+Status lower_pool(Builder& out, const ir::Node& node) {
+  const ir::OperatorInputs in{out.graph(), node};
+  TAKT_ASSIGN(const ir::WindowGeometry g, ir::pool_geometry(node, in.tensors()));
+  kernels::cpu::PoolParams p;
+  fill_extents(p, in.shape(0), out.shape(node.outputs[0]));
+  fill_window(p, g.window);
+  p.c = narrow(in.shape(0).dims[1]);
+  p.pad_bottom = narrow(g.pad_end[0]);
+  p.pad_right = narrow(g.pad_end[1]);
+  p.count_padding = node.integer("count_include_pad", 0) != 0 ? 1 : 0;
+  const TensorId x = out.blocked(node.inputs[0]);
+  const KernelId id = node.op == "MaxPool" ? KernelId::kMaxPool : KernelId::kAveragePool;
+  out.step(make_call(id, p), {x, out.define(node.outputs[0], true)}, &node);
+  return {};
+}
+
+Status lower_resize(Builder& out, const ir::Node& node) {
+  const ir::OperatorInputs in{out.graph(), node};
+  TAKT_ASSIGN(const ir::ResizeGeometry g, ir::resize_geometry(node, in.tensors()));
+  const Shape& x = in.shape(0);
+  if (!Builder::can_be_blocked(in.type(0)) || g.out.dims[0] != x.dims[0] || g.out.dims[1] != x.dims[1]) {
+    return fail(Code::kInput, ir::to_string(in.type(0)) + " to " + ir::to_string(g.out) +
+                                  "; only rows and columns of f32 images are resized");
+  }
+  std::vector<kernels::Tap> taps[2];
+  for (int d = 0; d < 2; ++d) {
+    const kernels::reference::ResizeAxis& axis = g.axes[static_cast<std::size_t>(d) + 2];
+    if (g.linear) {
+      const kernels::reference::LinearTable table = kernels::reference::linear_table(axis);
+      for (std::size_t i = 0; i < table.low.size(); ++i) {
+        if (table.low[i] < 0) return fail(Code::kInput, "extrapolation outside the input");
+        taps[d].push_back(
+            {static_cast<std::uint32_t>(table.low[i]), static_cast<std::uint32_t>(table.high[i]), table.weight[i]});
+      }
+    } else {
+      for (const std::int64_t index : kernels::reference::nearest_table(axis, g.nearest)) {
+        if (index < 0) return fail(Code::kInput, "extrapolation outside the input");
+        taps[d].push_back({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index), 0});
+      }
+    }
+  }
+  kernels::cpu::ResizeParams p;
+  fill_extents(p, x, g.out);
+  p.c = narrow(x.dims[1]);
+  Call call = kernels::cpu::make_resize(p, taps[0], taps[1]);
+  // Linear with every weight 0 is nearest by the same taps.
+  const TensorId from = out.blocked(node.inputs[0]);
+  out.step(std::move(call), {from, kAbsent, out.define(node.outputs[0], true)}, &node);
+  return {};
+}
+
+// Rows and columns of a blocked image; *known = false: the general form in lower_movement.cpp.
+Status lower_pad(Builder& out, const ir::Node& node, bool* known) {
+  const ir::OperatorInputs in{out.graph(), node};
+  TAKT_ASSIGN(const ir::PadGeometry g, ir::pad_geometry(node, in.tensors()));
+  *known = Builder::can_be_blocked(in.type(0)) && g.before[0] == 0 && g.after[0] == 0 && g.before[1] == 0 &&
+           g.after[1] == 0 && g.before[2] >= 0 && g.after[2] >= 0 && g.before[3] >= 0 && g.after[3] >= 0 &&
+           (out.has_blocked(node.inputs[0]) || g.mode != "constant");
+  if (!*known) return {};
+  kernels::cpu::PadParams p;
+  fill_extents(p, in.shape(0), g.out);
+  p.c = narrow(in.shape(0).dims[1]);
+  p.top = narrow(g.before[2]);
+  p.left = narrow(g.before[3]);
+  p.mode = g.mode == "edge"      ? kernels::cpu::PadMode::kEdge
+           : g.mode == "reflect" ? kernels::cpu::PadMode::kReflect
+                                 : kernels::cpu::PadMode::kConstant;
+  p.value = ir::pad_value(in.tensors());
+  const TensorId x = out.blocked(node.inputs[0]);
+  out.step(make_call(KernelId::kPad, p), {x, out.define(node.outputs[0], true)}, &node);
+  return {};
+}
+
+Status lower_global_average_pool(Builder& out, const ir::Node& node) {
+  const Shape& x = out.shape(node.inputs[0]);
+  const kernels::cpu::ReorderParams p{narrow(x.dims[0]), narrow(x.dims[1]), x.dims[2] * x.dims[3]};
+  const TensorId from = out.blocked(node.inputs[0]);
+  out.step(make_call(KernelId::kGlobalAveragePool, p), {from, out.define(node.outputs[0], true)}, &node);
+  return {};
+}
+
+Status lower_channel_gather(Builder& out, const ir::Node& node) {
+  const Shape& x = out.shape(node.inputs[0]);
+  std::vector<std::int32_t> channels;
+  for (const std::int64_t c : node.integers("channels")) channels.push_back(narrow(c));
+  kernels::cpu::ChannelGatherParams p;
+  p.n = narrow(x.dims[0]);
+  p.c_a = narrow(x.dims[1]);
+  p.c_out = narrow(static_cast<std::int64_t>(channels.size()));
+  p.pixels = x.dims[2] * x.dims[3];
+  const TensorId from = out.blocked(node.inputs[0]);
+  out.step(kernels::cpu::make_channel_gather(p, channels), {from, kAbsent, kAbsent, out.define(node.outputs[0], true)},
+           &node);
+  return {};
+}
+
+Status lower_preprocess(Builder& out, const ir::Node& node) {
+  TAKT_ASSIGN(const kernels::Preprocess p,
+              ir::preprocess_geometry(node, ir::OperatorInputs{out.graph(), node}.tensors()));
+  const TensorId from = out.linear(node.inputs[0]);
+  out.step(make_call(KernelId::kPreprocess, p), {from, out.define(node.outputs[0], false)}, &node);
+  return {};
+}
+
+}  // namespace
+
+Status lower_image_node(Builder& out, const ir::Node& node, bool* known) {
+  *known = true;
+  if (node.op == "Conv") return lower_conv(out, node);
+  if (node.op == "BatchNormalization") return lower_batch_normalization(out, node);
+  if (node.op == "MaxPool" || node.op == "AveragePool") return lower_pool(out, node);
+  if (node.op == "GlobalAveragePool") return lower_global_average_pool(out, node);
+  if (node.op == "Resize") return lower_resize(out, node);
+  if (node.op == "Pad") return lower_pad(out, node, known);
+  if (node.op == "takt.ChannelGather") return lower_channel_gather(out, node);
+  if (node.op == "takt.Preprocess") return lower_preprocess(out, node);
+  *known = false;
+  return {};
+}
+
+}  // namespace takt::lower
