@@ -24,7 +24,7 @@ namespace takt::compiler {
 // then the payload of the image chunk, u8[payload_bytes]; its name stays that of the network's input.
 struct Preprocess {
   std::string tensor;              // input of the network it feeds, f32[1,3,height,width]; empty: its only input
-  std::string format = "rgb8";     // rgb8, bgr8, mono8, nv12, bayer_rggb8, bayer_grbg8, bayer_gbrg8, bayer_bggr8
+  std::string format = "rgb8";     // rgb8, bgr8, mono8, nv12, bayer_rggb8
   std::int64_t width = 0;          // of the image, pixels
   std::int64_t height = 0;         // of the image, pixels
   std::int64_t pitch = 0;          // bytes from row to row
@@ -43,11 +43,14 @@ struct Preprocess {
 struct Options {
   kernels::Target target = kernels::best_target();
   std::vector<std::uint16_t> parts = {1, 2};  // numbers of workers that the plan admits
-  std::map<std::string, std::int64_t> dims;   // values of the model's symbolic dimensions
-  std::string name;                           // of the plan; empty: the graph's
-  Digest contract;                            // stored in the plan
+  std::string source;                         // the file's name, for messages
+  std::map<std::string, std::int64_t> dims;   // values of the model's symbolic dimensions, by name
+  // Whole shapes of the model's inputs, by input; they fix symbolic dimensions too.
+  std::map<std::string, kernels::Shape> input_shapes;
+  std::string name;  // of the plan; empty: the graph's
+  Digest contract;   // stored in the plan
   std::optional<Preprocess> preprocess;
-  // Called after import ("import") and after every pass ("fold", ..., last "lower" is not a graph and not called).
+  // Called after import ("import") and after every pass (their names: compiler/passes).
   std::function<void(std::string_view pass, const ir::Graph& graph)> after_pass;
 };
 

@@ -253,14 +253,7 @@ class Verifier {
     return {};
   }
 
-  // Is one of the two tensors a view, over any number of views, of the other?
-  [[nodiscard]] bool related(std::uint32_t a, std::uint32_t b) const { return above(a, b) || above(b, a); }
-  [[nodiscard]] bool above(std::uint32_t ancestor, std::uint32_t tensor) const {
-    while (tensor != kNone && tensor != ancestor) tensor = plan_.tensors[tensor].view_of;
-    return tensor == ancestor;
-  }
-
-  // Every byte of what is read was written last as this value.
+  // Every byte of what is read was written last as a part of this value.
   Status read(const std::string& who, std::uint32_t operand) {
     const Tensor& t = plan_.tensors[operand];
     if (t.storage == Storage::kInput || t.storage == Storage::kWeights || t.storage == Storage::kStatePrevious) {
@@ -276,7 +269,7 @@ class Verifier {
       if (piece == space.end() || piece->first > at) {
         return wrong(who + " reads " + name(operand) + " before it is written");
       }
-      if (!related(piece->second.owner, operand)) {
+      if (root_[piece->second.owner] != root_[operand]) {
         return wrong(who + " reads " + name(operand) + ", but " + name(piece->second.owner) +
                      " lies there at that time");
       }

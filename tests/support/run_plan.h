@@ -1,0 +1,71 @@
+// Running a plan in a test: buffers for every input and output, any number of parts one after the other.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "runtime/exec/session.h"
+#include "runtime/plan/plan.h"
+
+namespace takt::test {
+
+inline std::vector<kernels::Target> targets_of_this_machine() {
+  std::vector<kernels::Target> out;
+  for (const auto target : {kernels::Target::kAvx2, kernels::Target::kAvx512, kernels::Target::kNeon}) {
+    if (kernels::unsupported(target) == nullptr) out.push_back(target);
+  }
+  return out;
+}
+
+// Bytes at a multiple of 64.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(std::size_t size = 0)
+      : size_(size), data_(static_cast<std::byte*>(::operator new (size + 1, std::align_val_t{64}))) {}
+  ~AlignedBytes() { ::operator delete (data_, std::align_val_t{64}); }
+  AlignedBytes(AlignedBytes&& other) noexcept : size_(other.size_), data_(other.data_) { other.data_ = nullptr; }
+  AlignedBytes(const AlignedBytes&) = delete;
+  AlignedBytes& operator=(const AlignedBytes&) = delete;
+  [[nodiscard]] std::span<std::byte> span() { return {data_, size_}; }
+
+ private:
+  std::size_t size_;
+  std::byte* data_;
+};
+
+// Outputs by slot. Outputs and arena begin filled with `fill`: a byte that is read before it is written shows.
+inline std::vector<std::vector<std::byte>> run_plan(const std::shared_ptr<const plan::Plan>& plan,
+                                                    const std::vector<std::vector<std::byte>>& inputs, int parts = 1,
+                                                    int fill = 0x7f) {
+  AlignedBytes arena(plan->description().arena_bytes + 64);
+  std::memset(arena.span().data(), fill, arena.span().size());
+  auto session = exec::Session::create(plan, arena.span());
+  EXPECT_TRUE(session) << session.error().message;
+  if (!session) return {};
+  std::vector<AlignedBytes> in, out;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    in.emplace_back(inputs[i].size());
+    std::memcpy(in.back().span().data(), inputs[i].data(), inputs[i].size());
+    const Status bound = (*session)->bind_input(i, in.back().span());
+    EXPECT_TRUE(bound) << bound.error().message;
+  }
+  for (std::size_t i = 0; i < plan->description().outputs.size(); ++i) {
+    out.emplace_back(plan->description().tensors[plan->description().outputs[i]].bytes);
+    std::memset(out.back().span().data(), fill, out.back().span().size());
+    const Status bound = (*session)->bind_output(i, out.back().span());
+    EXPECT_TRUE(bound) << bound.error().message;
+  }
+  const Status ready = (*session)->ready(parts);
+  EXPECT_TRUE(ready) << ready.error().message;
+  for (std::size_t step = 0; step < (*session)->steps(); ++step) {
+    for (int part = parts - 1; part >= 0; --part) (*session)->run_step(step, part, parts);
+  }
+  std::vector<std::vector<std::byte>> results;
+  for (AlignedBytes& bytes : out) results.emplace_back(bytes.span().begin(), bytes.span().end());
+  return results;
+}
+
+}  // namespace takt::test
