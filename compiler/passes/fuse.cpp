@@ -1,0 +1,84 @@
+#include "compiler/ir/operators.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
+
+namespace takt::compiler {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::ValueId;
+
+bool open_convolution(const Node& node) { return node.op == "Conv" && node.text("activation", "none") == "none"; }
+
+// The convolution takes the place of the later node, where everything that it reads has been written. Its old node
+// loses its readers and goes.
+void take_place(Graph& graph, std::size_t later, Node conv) {
+  conv.outputs = graph.nodes[later].outputs;
+  graph.nodes[later] = std::move(conv);
+}
+
+bool fuse_residual(Graph& graph, const Uses& uses, std::size_t n) {
+  const Node& add = graph.nodes[n];
+  if (add.op != "Add") return false;
+  for (const std::size_t i : {std::size_t{1}, std::size_t{0}}) {
+    const ValueId x = add.inputs[i];
+    const ValueId other = add.inputs[1 - i];
+    const int writer = uses.writer(x);
+    if (writer < 0 || uses.only_reader(x) != static_cast<int>(n)) continue;
+    const Node& conv = graph.nodes[static_cast<std::size_t>(writer)];
+    if (!open_convolution(conv) || conv.inputs.size() > 3 || graph[other].constant) continue;
+    Node merged = conv;
+    merged.inputs.resize(4, ir::kNoValue);
+    merged.inputs[3] = other;
+    if (!(graph[x].type->shape == graph[other].type->shape)) continue;
+    take_place(graph, n, std::move(merged));
+    return true;
+  }
+  return false;
+}
+
+// The activation as attributes of a convolution; false when it is none that a convolution can have.
+bool describe(const Graph& graph, const Node& node, Node* conv) {
+  const auto set = [&](const char* name, float alpha, float beta) {
+    conv->attributes["activation"] = std::string(name);
+    conv->attributes["alpha"] = alpha;
+    conv->attributes["beta"] = beta;
+    return true;
+  };
+  if (node.op == "Relu") return set("relu", 0, 0);
+  if (node.op == "LeakyRelu") return set("leaky", node.number("alpha", 0.01F), 0);
+  if (node.op == "Sigmoid") return set("sigmoid", 0, 0);
+  if (node.op == "HardSwish") return set("hardswish", 0, 0);
+  if (node.op == "takt.Silu") return set("silu", 0, 0);
+  if (node.op == "Clip" && node.inputs.size() == 3) {
+    const auto lowest = scalar(graph, node.inputs[1]);
+    const auto highest = scalar(graph, node.inputs[2]);
+    return lowest && highest && set("clip", *lowest, *highest);
+  }
+  return false;
+}
+
+bool fuse_activation(Graph& graph, const Uses& uses, std::size_t n) {
+  const Node& node = graph.nodes[n];
+  if (node.inputs.empty() || node.inputs[0] == ir::kNoValue) return false;
+  const ValueId x = node.inputs[0];
+  const int writer = uses.writer(x);
+  if (writer < 0 || uses.only_reader(x) != static_cast<int>(n)) return false;
+  const Node& conv = graph.nodes[static_cast<std::size_t>(writer)];
+  if (!open_convolution(conv)) return false;
+  Node merged = conv;
+  if (!describe(graph, node, &merged)) return false;
+  take_place(graph, n, std::move(merged));
+  return true;
+}
+
+}  // namespace
+
+Status fuse_convolutions(Graph& graph) {
+  rewrite(graph, fuse_residual);
+  rewrite(graph, fuse_activation);
+  return {};
+}
+
+}  // namespace takt::compiler
