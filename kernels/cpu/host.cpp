@@ -100,7 +100,8 @@ const char* conv_bytes(KernelId id, const ConvParams& p, Target target, std::uin
 }
 
 // First and last element of a strided box; false beyond the limits.
-bool reach(const StridedCopyParams& p, const std::int64_t* strides, std::int64_t offset, std::int64_t* highest) {
+bool reach(const StridedCopyParams& p, const std::int64_t* strides, std::int64_t offset, std::int64_t* lowest,
+           std::int64_t* highest) {
   std::int64_t low = offset, high = offset;
   for (int d = 0; d < p.rank; ++d) {
     std::int64_t span = 0;
@@ -108,6 +109,7 @@ bool reach(const StridedCopyParams& p, const std::int64_t* strides, std::int64_t
     if (!between(span, -kMost, kMost)) return false;
     (span < 0 ? low : high) += span;
   }
+  *lowest = low;
   *highest = high;
   return between(low, 0, kMost) && between(high, 0, kMost);
 }
@@ -249,11 +251,13 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
         if (!between(p.dims[d], 1, kMost) || n > kMost / p.dims[d]) return kExtents;
         n *= p.dims[d];
       }
-      std::int64_t last_in = 0, last_out = 0;
+      std::int64_t first = 0, last_in = 0, last_out = 0;
       if (!between(p.in_offset, 0, kMost) || !between(p.out_offset, 0, kMost) ||
-          !reach(p, p.stride_in, p.in_offset, &last_in) || !reach(p, p.stride_out, p.out_offset, &last_out)) {
+          !reach(p, p.stride_in, p.in_offset, &first, &last_in) ||
+          !reach(p, p.stride_out, p.out_offset, &first, &last_out)) {
         return "an element lies out of range";
       }
+      if (n > last_out - first + 1) return "an element is written twice";
       out[0] = (std::uint64_t(last_in) + 1) * std::uint64_t(p.element_bytes);
       out[1] = (std::uint64_t(last_out) + 1) * std::uint64_t(p.element_bytes);
       return nullptr;

@@ -1,0 +1,199 @@
+// The table of kernels, and check(): parameter blocks of damaged and hostile plans are refused, or run inside their
+// operands.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/kernels/cpu/harness.h"
+
+namespace takt::kernels::cpu {
+namespace {
+
+TEST(Table, IsCompleteForEveryTargetAndRunsHereWhereItSaysSo) {
+  for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kNeon}) {
+    const auto all = kernels_of(target);
+    EXPECT_EQ(all.size(), 27U);
+    std::set<std::string> names;
+    std::uint32_t last = 0;
+    for (const Kernel& kernel : all) {
+      EXPECT_GT(kernel.id, last);
+      last = kernel.id;
+      names.insert(kernel.name);
+      EXPECT_NE(kernel.check, nullptr);
+      EXPECT_EQ(find_kernel(target, kernel.id), &kernel);
+      EXPECT_LT(kernel.in_place, kernel.operands - kernel.outputs);
+      if (unsupported(target) == nullptr) {
+        EXPECT_NE(kernel.run, nullptr) << kernel.name << " for " << name_of(target);
+      }
+    }
+    EXPECT_EQ(names.size(), all.size());
+    EXPECT_EQ(find_kernel(target, 0), nullptr);
+    EXPECT_EQ(find_kernel(target, 28), nullptr);
+    EXPECT_EQ(find_kernel(target, 0xffffffff), nullptr);
+  }
+  EXPECT_EQ(unsupported(best_target()), nullptr);
+}
+
+// One small valid call of every kernel.
+std::vector<Call> valid_calls() {
+  std::vector<Call> calls;
+  const ReorderParams reorder{2, 9, 6};
+  for (const KernelId id : {KernelId::kReorderToBlocked, KernelId::kReorderToLinear, KernelId::kGlobalAveragePool,
+                            KernelId::kSoftmaxChannels}) {
+    calls.push_back(make_call(id, reorder));
+  }
+  ConvParams conv;
+  conv.c_in = 4;
+  conv.c_out = 4;
+  conv.h_in = conv.w_in = 5;
+  conv.h_out = conv.w_out = 5;
+  conv.kernel_h = conv.kernel_w = 3;
+  conv.pad_top = conv.pad_left = 1;
+  conv.residual = 1;
+  calls.push_back(make_call(KernelId::kConvDirect, conv));
+  calls.push_back(make_call(KernelId::kConvFirst, conv));
+  conv.group = 2;
+  calls.push_back(make_call(KernelId::kConvGrouped, conv));
+  conv.group = 4;
+  calls.push_back(make_call(KernelId::kConvDepthwise, conv));
+  conv.group = 1;
+  conv.kernel_h = conv.kernel_w = 1;
+  conv.pad_top = conv.pad_left = 0;
+  calls.push_back(make_call(KernelId::kConvPointwise, conv));
+  PoolParams pool;
+  pool.c = 5;
+  pool.h_in = pool.w_in = 6;
+  pool.h_out = pool.w_out = 3;
+  pool.kernel_h = pool.kernel_w = 2;
+  pool.stride_h = pool.stride_w = 2;
+  calls.push_back(make_call(KernelId::kMaxPool, pool));
+  pool.count_padding = 1;
+  calls.push_back(make_call(KernelId::kAveragePool, pool));
+  calls.push_back(make_call(KernelId::kResizeNearest, ResizeParams{1, 5, 3, 3, 6, 6}));
+  calls.push_back(make_call(KernelId::kResizeLinear, ResizeParams{1, 5, 3, 3, 6, 6}));
+  PadParams pad{1, 5, 3, 3, 6, 6, 1, 2, PadMode::kReflect, 0};
+  calls.push_back(make_call(KernelId::kPad, pad));
+  UnaryParams unary;
+  unary.activation = Activation::kSilu;
+  unary.blocked = 1;
+  unary.c = 5;
+  unary.pixels = 7;
+  calls.push_back(make_call(KernelId::kUnary, unary));
+  BinaryParams binary;
+  binary.second = Operand2::kChannel;
+  binary.blocked = 1;
+  binary.c = 5;
+  binary.pixels = 7;
+  calls.push_back(make_call(KernelId::kBinary, binary));
+  bool swapped = false;
+  calls.push_back(make_binary(Binary::kAdd, {2, {7, 1}}, {2, {1, 9}}, {2, {7, 9}}, &swapped));
+  calls.push_back(make_call(KernelId::kChannelGather, ChannelGatherParams{1, 5, 6, 11, 7}));
+  calls.push_back(make_call(KernelId::kChannelCopy, ChannelCopyParams{1, 9, 20, 2, 7, 5, 6}));
+  const int permutation[] = {2, 0, 1};
+  calls.push_back(make_transpose({3, {4, 5, 6}}, permutation, DType::kI32));
+  calls.push_back(make_call(KernelId::kFill, FillParams{2, 0, 7, 9}));
+  calls.push_back(make_call(KernelId::kGather, GatherParams{4, 8, 2, 5, 3, 4}));
+  calls.push_back(make_call(KernelId::kCast, CastParams{1, 3, 9}));
+  calls.push_back(make_call(KernelId::kSoftmax, SoftmaxParams{2, 5, 3}));
+  calls.push_back(make_call(KernelId::kReduceMean, SoftmaxParams{2, 5, 3}));
+  GemmParams gemm;
+  gemm.batch = 2;
+  gemm.m = 3;
+  gemm.k = 4;
+  gemm.n = 19;
+  gemm.bias = GemmBias::kFull;
+  calls.push_back(make_call(KernelId::kGemm, gemm));
+  Preprocess preprocess;
+  preprocess.source = PixelSource::kNv12;
+  preprocess.source_width = preprocess.source_height = 8;
+  preprocess.pitch = preprocess.chroma_pitch = 8;
+  preprocess.chroma_offset = 64;
+  preprocess.fit = Fit::kLetterbox;
+  preprocess.width = 9;
+  preprocess.height = 5;
+  calls.push_back(make_call(KernelId::kPreprocess, preprocess));
+  return calls;
+}
+
+TEST(Check, ValidCallsOfEveryKernelPassAndASmallerOperandDoesNot) {
+  const std::vector<Call> calls = valid_calls();
+  std::set<KernelId> seen;
+  for (const Call& call : calls) seen.insert(call.id);
+  EXPECT_EQ(seen.size(), 27U);
+  for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kNeon}) {
+    for (const Call& call : calls) {
+      const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(call.id));
+      ASSERT_NE(kernel, nullptr);
+      OperandBytes needed;
+      ASSERT_EQ(operand_bytes(call.id, call.params.data(), target, &needed), nullptr) << kernel->name;
+      std::vector<Operand> operands;
+      for (int i = 0; i < kernel->operands; ++i) operands.push_back({nullptr, needed.bytes[i]});
+      EXPECT_EQ(kernel->check(call.params.data(), operands, target), nullptr) << kernel->name;
+      for (Operand& operand : operands) {
+        if (operand.bytes == 0) continue;
+        --operand.bytes;
+        EXPECT_NE(kernel->check(call.params.data(), operands, target), nullptr) << kernel->name;
+        ++operand.bytes;
+      }
+      operands.pop_back();
+      EXPECT_NE(kernel->check(call.params.data(), operands, target), nullptr) << kernel->name;
+    }
+  }
+}
+
+// Every member of every block at the edges of its range. What check() accepts with operands of at most a megabyte is
+// run between guards with such operands.
+TEST(Check, MutatedBlocksAreRefusedOrStayInside) {
+  Random random(9);
+  int ran = 0, refused = 0;
+  const std::int64_t edges[] = {0, 1, -1, 2, 3, 7, 8, 16, 17, 255, 4096, 0x7fffffff, -0x80000000LL, 0x7fffffffffffffff};
+  for (const Target target : targets()) {
+    for (const Call& valid : valid_calls()) {
+      const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(valid.id));
+      for (int i = 0; i < 3000; ++i) {
+        Call call = valid;
+        for (int k = random.integer(1, 3); k > 0; --k) {
+          const int words = static_cast<int>(call.params.size() / 4);
+          const int at = random.integer(0, words - 1) * 4;
+          if (random.integer(0, 3) == 0) {
+            std::int32_t word = 0;
+            std::memcpy(&word, call.params.data() + at, 4);
+            word += random.integer(-3, 3);
+            std::memcpy(call.params.data() + at, &word, 4);
+          } else {
+            const std::int64_t edge = edges[random.integer(0, 13)];
+            const std::size_t bytes = at % 8 == 0 && at + 8 <= words * 4 && random.integer(0, 1) == 0 ? 8 : 4;
+            std::memcpy(call.params.data() + at, &edge, bytes);
+          }
+        }
+        OperandBytes needed;
+        if (operand_bytes(call.id, call.params.data(), target, &needed) != nullptr) {
+          ++refused;
+          continue;
+        }
+        std::uint64_t most = 0;
+        for (int o = 0; o < kernel->operands; ++o) most = std::max(most, needed.bytes[o]);
+        if (most > (1U << 20)) continue;
+        std::vector<Guarded> guarded;
+        std::vector<Operand> operands;
+        for (int o = 0; o < kernel->operands; ++o) {
+          // Contents are hostile too: indices and taps of all ones.
+          guarded.emplace_back(needed.bytes[o], 8, std::byte{0xFF});
+        }
+        for (int o = 0; o < kernel->operands; ++o) {
+          operands.push_back({guarded[static_cast<std::size_t>(o)].data(), needed.bytes[o]});
+        }
+        ASSERT_EQ(kernel->check(call.params.data(), operands, target), nullptr);
+        for (int part = 0; part < 2; ++part) kernel->run(call.params.data(), operands.data(), part, 2);
+        for (const Guarded& g : guarded) ASSERT_TRUE(g.intact()) << kernel->name;
+        ++ran;
+      }
+    }
+  }
+  EXPECT_GT(ran, 1000);
+  EXPECT_GT(refused, 1000);
+}
+
+}  // namespace
+}  // namespace takt::kernels::cpu
