@@ -3,6 +3,7 @@
 #include "compiler/ir/operators.h"
 #include "compiler/lower/lower.h"
 #include "compiler/onnx/import.h"
+#include "compiler/passes/passes.h"
 #include "runtime/plan/plan.h"
 
 namespace takt::compiler {
@@ -80,6 +81,7 @@ Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, co
     TAKT_RETURN_IF_ERROR(add_preprocess(graph, *options.preprocess));
     after("preprocess");
   }
+  if (options.optimise) TAKT_RETURN_IF_ERROR(run_passes(graph, {.after = options.after_pass}));
   TAKT_ASSIGN(lower::Lowered lowered,
               lower::lower(graph, {.target = options.target, .parts = options.parts, .memory = {}}));
   plan::Description& d = lowered.description;
