@@ -96,11 +96,16 @@ TEST(Resize, Linear) {
     const Shape4 in{random.integer(1, 2), random.integer(1, 35), random.integer(1, 9), random.integer(1, 9)};
     const Shape4 out{in.n, in.c, random.integer(1, 20), random.integer(1, 20)};
     const auto mode = static_cast<reference::Coordinates>(random.integer(0, 3));
-    const auto axis = [&](std::int64_t from, std::int64_t to) {
-      return reference::ResizeAxis{from, to, static_cast<double>(to) / static_cast<double>(from), mode};
+    const auto axis_of = [&](std::int64_t from, std::int64_t to) {
+      reference::ResizeAxis axis;
+      axis.in = from;
+      axis.out = to;
+      axis.scale = static_cast<double>(to) / static_cast<double>(from);
+      axis.coordinates = mode;
+      return axis;
     };
-    const reference::LinearTable rows = reference::linear_table(axis(in.h, out.h));
-    const reference::LinearTable columns = reference::linear_table(axis(in.w, out.w));
+    const reference::LinearTable rows = reference::linear_table(axis_of(in.h, out.h));
+    const reference::LinearTable columns = reference::linear_table(axis_of(in.w, out.w));
     Floats x = random.values(in.elements()), y(static_cast<std::size_t>(out.elements()));
     reference::resize_linear(tensor_of(x, in), rows, columns, 0, tensor_of(y, out));
     const ResizeParams p{static_cast<std::int32_t>(in.n),  static_cast<std::int32_t>(in.c),
@@ -120,9 +125,18 @@ TEST(Resize, NearestIsChosenWhenNoTapIsMixed) {
   const Shape4 in{1, 21, 5, 6}, out{1, 21, 10, 9};
   std::vector<std::vector<std::int64_t>> table = {{0}, {}, {}, {}};
   for (std::int64_t c = 0; c < in.c; ++c) table[1].push_back(c);
-  table[2] = reference::nearest_table({5, 10, 2.0, reference::Coordinates::kAsymmetric}, reference::Nearest::kFloor);
-  table[3] =
-      reference::nearest_table({6, 9, 1.5, reference::Coordinates::kHalfPixel}, reference::Nearest::kRoundPreferFloor);
+  const auto axis_of = [](std::int64_t from, std::int64_t to, double scale, reference::Coordinates coordinates) {
+    reference::ResizeAxis axis;
+    axis.in = from;
+    axis.out = to;
+    axis.scale = scale;
+    axis.coordinates = coordinates;
+    return axis;
+  };
+  table[2] =
+      reference::nearest_table(axis_of(5, 10, 2.0, reference::Coordinates::kAsymmetric), reference::Nearest::kFloor);
+  table[3] = reference::nearest_table(axis_of(6, 9, 1.5, reference::Coordinates::kHalfPixel),
+                                      reference::Nearest::kRoundPreferFloor);
   Floats x = random.values(in.elements()), y(static_cast<std::size_t>(out.elements()));
   const float fill = 0;
   reference::read_indexed(tensor_of(x, in), table, &fill, tensor_of(y, out));
