@@ -257,8 +257,10 @@ Result<WindowGeometry> conv_transpose_geometry(const Node& node, Tensors inputs)
     if (!wanted.empty() || same != AutoPad::kNone) {
       g.out[i] =
           wanted.empty() ? x.dims[2 + i] * g.window.stride[i] : wanted[wanted.size() - 2 + static_cast<std::size_t>(i)];
-      if (g.out[i] < 1 || g.out[i] > full) {
-        return refuse("an output extent of " + std::to_string(g.out[i]) + " is outside 1 to " + std::to_string(full));
+      // Beyond the full extent lie rows that no input reaches, as with output_padding.
+      const std::int64_t most = full + g.window.stride[i] - 1;
+      if (g.out[i] < 1 || g.out[i] > most) {
+        return refuse("an output extent of " + std::to_string(g.out[i]) + " is outside 1 to " + std::to_string(most));
       }
       pad_same(same == AutoPad::kSameUpper ? AutoPad::kSameUpper : AutoPad::kSameLower, i, full - g.out[i], &g);
     } else {
@@ -458,6 +460,7 @@ Result<ResizeGeometry> resize_geometry(const Node& node, Tensors inputs) {
   for (int d = 0; d < x.rank; ++d) {
     axis.in = axis.out = x.dims[d];
     axis.scale = 1;
+    axis.length = static_cast<double>(axis.out);
     axis.roi_begin = 0;
     axis.roi_end = 1;
     g.axes.push_back(axis);
@@ -468,10 +471,12 @@ Result<ResizeGeometry> resize_geometry(const Node& node, Tensors inputs) {
       if (!(scales[i] > 0) || !(scales[i] * static_cast<float>(a.in) < 0x1p31F)) return refuse("a scale is not usable");
       a.scale = static_cast<double>(scales[i]);
       a.out = static_cast<std::int64_t>(std::floor(scales[i] * static_cast<float>(a.in)));
+      a.length = a.scale * static_cast<double>(a.in);
     } else {
       if (sizes[i] < 0 || sizes[i] > kMaxElements) return refuse("a size is " + std::to_string(sizes[i]));
       a.out = sizes[i];
       a.scale = a.in > 0 ? static_cast<double>(a.out) / static_cast<double>(a.in) : 1;
+      a.length = static_cast<double>(a.out);
     }
     if (!roi.empty()) {
       a.roi_begin = static_cast<double>(roi[i]);

@@ -395,36 +395,52 @@ Status evaluate_constant_of_shape(const Node& node, std::span<const Tensor> /*in
   return {};
 }
 
-// start, limit, delta as one type; the number of elements has to be known, so all three are constant.
+// start, limit, delta as scalars of one type. The number of elements has to be known, so all three are constant.
+template <class T>
+Result<std::int64_t> length_of(std::span<const Tensor> in) {
+  const auto start = static_cast<double>(*in[0].as<T>());
+  const auto limit = static_cast<double>(*in[1].as<T>());
+  const auto delta = static_cast<double>(*in[2].as<T>());
+  const double length = std::ceil((limit - start) / delta);  // exact for whole numbers below 2^53
+  if (!(length <= static_cast<double>(kMaxElements)) || !(std::fabs(start) < 0x1p53) || !(std::fabs(limit) < 0x1p53)) {
+    return fail(Code::kInput, "the range is not usable");
+  }
+  return length > 0 ? static_cast<std::int64_t>(length) : 0;
+}
+
 Result<std::int64_t> range_length(std::span<const Tensor> in) {
   for (const Tensor& t : in) {
-    if (t.dtype != DType::kI64 || t.shape.elements() != 1) {
-      return fail(Code::kInput, "expects scalars of i64, found " + to_string(Type{t.dtype, t.shape}));
+    if (t.dtype != in[0].dtype || t.shape.elements() != 1) {
+      return fail(Code::kInput, "expects three scalars of one type, found " + to_string(Type{t.dtype, t.shape}));
     }
     if (t.data == nullptr) return fail(Code::kInput, "a limit is known only at run time; it has to be a constant");
   }
-  const std::int64_t start = *in[0].as<std::int64_t>();
-  const std::int64_t limit = *in[1].as<std::int64_t>();
-  const std::int64_t delta = *in[2].as<std::int64_t>();
-  constexpr std::int64_t kMost = kMaxElements;
-  if (delta == 0 || std::min({start, limit, delta}) < -kMost || std::max({start, limit, delta}) > kMost) {
-    return fail(Code::kInput, "the range is not usable");
+  switch (in[0].dtype) {
+    case DType::kF32: return length_of<float>(in);
+    case DType::kI64: return length_of<std::int64_t>(in);
+    case DType::kI32: return length_of<std::int32_t>(in);
+    default: return fail(Code::kInput, "expects f32, i64 or i32, found " + to_string(Type{in[0].dtype, in[0].shape}));
   }
-  const std::int64_t length = delta > 0 ? (limit - start + delta - 1) / delta : (start - limit - delta - 1) / -delta;
-  return std::max<std::int64_t>(length, 0);
 }
 
 Result<Types> infer_range(const OperatorInputs& in) {
   TAKT_RETURN_IF_ERROR(one_output(in));
   TAKT_ASSIGN(const std::int64_t length, range_length(in.tensors()));
-  return Types{{DType::kI64, Shape{1, {length}}}};
+  return Types{{in.type(0).dtype, Shape{1, {length}}}};
+}
+
+template <class T>
+void fill_range(std::span<const Tensor> in, const Tensor& out) {
+  for (std::int64_t i = 0; i < out.shape.elements(); ++i) {
+    // The result lies between start and limit: nothing overflows.
+    out.as<T>()[i] = static_cast<T>(*in[0].as<T>() + static_cast<T>(i) * *in[2].as<T>());
+  }
 }
 
 Status evaluate_range(const Node& /*node*/, std::span<const Tensor> in, std::span<const Tensor> out) {
-  std::int64_t value = *in[0].as<std::int64_t>();
-  for (std::int64_t i = 0; i < out[0].shape.elements(); ++i, value += *in[2].as<std::int64_t>()) {
-    out[0].as<std::int64_t>()[i] = value;
-  }
+  if (in[0].dtype == DType::kF32) fill_range<float>(in, out[0]);
+  if (in[0].dtype == DType::kI64) fill_range<std::int64_t>(in, out[0]);
+  if (in[0].dtype == DType::kI32) fill_range<std::int32_t>(in, out[0]);
   return {};
 }
 

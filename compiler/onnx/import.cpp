@@ -118,7 +118,7 @@ class InputTypes {
     for (int d = 0; d < given->second.rank; ++d) {
       const auto& dim = tensor.shape().dim(d);
       const std::int64_t wanted = given->second.dims[d];
-      if (dim.has_dim_value() && dim.dim_value() > 0) {
+      if (dim.has_dim_value()) {
         if (dim.dim_value() != wanted) return mismatch();
       } else if (dim.has_dim_param() && !dim.dim_param().empty()) {
         const auto [entry, fresh] = dims_.emplace(dim.dim_param(), wanted);
@@ -161,7 +161,7 @@ class InputTypes {
   using Dimension = ::onnx::TensorShapeProto::Dimension;
 
   std::int64_t extent(const Dimension& dim, const std::string& input) {
-    if (dim.has_dim_value() && dim.dim_value() != 0) return dim.dim_value();
+    if (dim.has_dim_value()) return dim.dim_value();
     const auto known = dims_.find(dim.dim_param());
     if (!dim.dim_param().empty() && known != dims_.end()) return known->second;
     unfixed_ += "\n  input " + printable(input) + ": " +
@@ -328,7 +328,7 @@ class Importer {
       same = same && tensor.shape().dim_size() == type.shape.rank;
       for (int d = 0; d < tensor.shape().dim_size(); ++d) {
         const auto& dim = tensor.shape().dim(d);
-        const bool number = dim.has_dim_value() && dim.dim_value() > 0;
+        const bool number = dim.has_dim_value();
         same = same && (!number || dim.dim_value() == type.shape.dims[d]);
         text += (d > 0 ? "," : "") + (number ? std::to_string(dim.dim_value()) : "?");
       }

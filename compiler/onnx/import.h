@@ -1,5 +1,6 @@
 // ONNX files to takt's IR (https://github.com/onnx/onnx/blob/main/docs/IR.md). The protobuf classes are the onnx
-// library's; what an operator means is takt's own (operators.cpp, compiler/ir). Operator sets 7 to 23.
+// library's; what an operator means is takt's own (operators.cpp, compiler/ir). Operator sets 7 to 23, of older
+// ones the forms that have stayed the same.
 #pragma once
 
 #include <cstddef>

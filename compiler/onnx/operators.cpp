@@ -50,7 +50,16 @@ Status max_pool(Call& call) {
   return call.emit();
 }
 
+// Before operator set 7 these trained unless told otherwise.
+Status for_inference(Call& call) {
+  const bool test = call.node.integer("is_test", 0) != 0;
+  call.take("is_test");
+  if (call.opset >= 7 || test) return {};
+  return fail(Code::kInput, "is_test is not set; export the model for inference");
+}
+
 Status batch_normalization(Call& call) {
+  TAKT_RETURN_IF_ERROR(for_inference(call));
   TAKT_RETURN_IF_ERROR(call.first_output_only());
   if (call.node.integer("training_mode", 0) != 0) {
     return fail(Code::kInput, "training_mode is set; export the model for inference");
@@ -61,6 +70,7 @@ Status batch_normalization(Call& call) {
 }
 
 Status dropout(Call& call) {
+  TAKT_RETURN_IF_ERROR(for_inference(call));
   TAKT_RETURN_IF_ERROR(call.first_output_only());
   if (call.has(2)) {
     const Constant* training = call.graph[call.node.inputs[2]].constant.get();
@@ -155,6 +165,36 @@ Status pad(Call& call) {
     call.node.inputs.push_back(call.constant("value", Constant::scalar(value)));
     call.take("value");
   }
+  return call.emit();
+}
+
+// Before operator set 7 the second operand was laid against the first from dimension `axis` on.
+Status binary(Call& call) {
+  const bool has_axis = call.node.attributes.count("axis") != 0;
+  if (call.opset >= 7 && !call.node.attributes.empty()) {
+    return fail(Code::kInput, "attributes axis and broadcast belong to operator sets before 7");
+  }
+  if (has_axis && call.node.integer("broadcast", 0) != 0 && call.has(0) && call.has(1)) {
+    const int rank = call.type(0).shape.rank;
+    ir::Shape shape = call.type(1).shape;
+    const std::int64_t axis = call.node.integer("axis", 0);
+    if (axis < 0 || axis + shape.rank > rank) return fail(Code::kInput, "attribute axis is outside the rank");
+    while (axis + shape.rank < rank) shape.dims[shape.rank++] = 1;
+    const ValueId aligned = call.graph.add_value(call.node.name + ".aligned");
+    TAKT_RETURN_IF_ERROR(emit_reshape(call, call.node.inputs[1], aligned, shape, "align"));
+    call.node.inputs[1] = aligned;
+  }
+  call.node.attributes.clear();
+  return call.emit();
+}
+
+Status gemm(Call& call) {
+  call.take("broadcast");  // C always may be smaller; before operator set 7 this had to be said
+  return call.emit();
+}
+
+Status concat(Call& call) {
+  if (call.opset < 4 && call.node.attributes.count("axis") == 0) call.node.attributes["axis"] = std::int64_t{1};
   return call.emit();
 }
 
@@ -272,45 +312,46 @@ struct Form {
   Status (*convert)(Call&);
 };
 constexpr std::string_view kWindow = "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I";
+constexpr std::string_view kLegacyBroadcast = "axis:i broadcast:i";
 constexpr Form kForms[] = {
     {"Abs", "", as_it_is},
-    {"Add", "", as_it_is},
-    {"And", "", as_it_is},
+    {"Add", kLegacyBroadcast, binary},
+    {"And", kLegacyBroadcast, binary},
     {"AveragePool", "auto_pad:s ceil_mode:i count_include_pad:i dilations:I kernel_shape:I pads:I strides:I", as_it_is},
-    {"BatchNormalization", "epsilon:f momentum:f spatial:i training_mode:i", batch_normalization},
+    {"BatchNormalization", "epsilon:f is_test:i momentum:f spatial:i training_mode:i", batch_normalization},
     {"Cast", "to:i saturate:i", cast},
     {"Ceil", "", as_it_is},
     {"Clip", "min:f max:f", clip},
-    {"Concat", "axis:i", as_it_is},
+    {"Concat", "axis:i", concat},
     {"Constant", "value:t value_float:f value_floats:F value_int:i value_ints:I", constant},
     {"ConstantOfShape", "value:t", as_it_is},
     {"Conv", kWindow, as_it_is},
     {"ConvTranspose", "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I output_shape:I pads:I strides:I",
      as_it_is},
-    {"Div", "", as_it_is},
-    {"Dropout", "ratio:f seed:i", dropout},
-    {"Equal", "", as_it_is},
+    {"Div", kLegacyBroadcast, binary},
+    {"Dropout", "is_test:i ratio:f seed:i", dropout},
+    {"Equal", kLegacyBroadcast, binary},
     {"Exp", "", as_it_is},
     {"Expand", "", as_it_is},
     {"Flatten", "axis:i", as_it_is},
     {"Floor", "", as_it_is},
     {"Gather", "axis:i", as_it_is},
-    {"Gemm", "alpha:f beta:f transA:i transB:i", as_it_is},
+    {"Gemm", "alpha:f beta:f broadcast:i transA:i transB:i", gemm},
     {"GlobalAveragePool", "", as_it_is},
-    {"Greater", "", as_it_is},
+    {"Greater", kLegacyBroadcast, binary},
     {"HardSigmoid", "alpha:f beta:f", as_it_is},
     {"HardSwish", "", as_it_is},
     {"Identity", "", as_it_is},
     {"LeakyRelu", "alpha:f", as_it_is},
-    {"Less", "", as_it_is},
+    {"Less", kLegacyBroadcast, binary},
     {"MatMul", "", as_it_is},
     {"Max", "", variadic},
     {"MaxPool", "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I storage_order:i strides:I", max_pool},
     {"Min", "", variadic},
-    {"Mul", "", as_it_is},
+    {"Mul", kLegacyBroadcast, binary},
     {"Neg", "", as_it_is},
     {"Not", "", as_it_is},
-    {"Or", "", as_it_is},
+    {"Or", kLegacyBroadcast, binary},
     {"Pad", "mode:s pads:I value:f", pad},
     {"Pow", "", power},
     {"Range", "", as_it_is},
@@ -328,7 +369,7 @@ constexpr Form kForms[] = {
     {"Split", "axis:i num_outputs:i split:I", split},
     {"Sqrt", "", as_it_is},
     {"Squeeze", "axes:I", squeeze},
-    {"Sub", "", as_it_is},
+    {"Sub", kLegacyBroadcast, binary},
     {"Sum", "", variadic},
     {"Tanh", "", as_it_is},
     {"Transpose", "perm:I", as_it_is},

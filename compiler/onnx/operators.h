@@ -10,7 +10,7 @@
 
 namespace takt::compiler {
 
-inline constexpr std::int64_t kOldestOpset = 7;
+inline constexpr std::int64_t kOldestOpset = 1;  // before 7 only forms that are still the same
 inline constexpr std::int64_t kNewestOpset = 23;
 
 bool imports_operator(std::string_view domain, std::string_view name);

@@ -10,19 +10,18 @@ namespace {
 double coordinate(const ResizeAxis& a, std::int64_t position) {
   const auto x = static_cast<double>(position);
   const auto in = static_cast<double>(a.in);
-  const auto out = static_cast<double>(a.out);
   switch (a.coordinates) {
     case Coordinates::kHalfPixel: return (x + 0.5) / a.scale - 0.5;
     case Coordinates::kPytorchHalfPixel: return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0.0;
-    case Coordinates::kAlignCorners: return a.out > 1 ? x * (in - 1) / (out - 1) : 0.0;
+    case Coordinates::kAlignCorners: return a.out > 1 ? x * (in - 1) / (a.length - 1) : 0.0;
     case Coordinates::kAsymmetric: return x / a.scale;
     case Coordinates::kTfHalfPixelForNn: return (x + 0.5) / a.scale;
     case Coordinates::kTfCropAndResize:
-      return a.out > 1 ? a.roi_begin * (in - 1) + x * (a.roi_end - a.roi_begin) * (in - 1) / (out - 1)
+      return a.out > 1 ? a.roi_begin * (in - 1) + x * (a.roi_end - a.roi_begin) * (in - 1) / (a.length - 1)
                        : 0.5 * (a.roi_begin + a.roi_end) * (in - 1);
     case Coordinates::kHalfPixelSymmetric: {
       // The extents are rounded; the picture stays centred.
-      const double adjustment = out / (a.scale * in);
+      const double adjustment = static_cast<double>(a.out) / a.length;
       return in / 2 * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
     }
   }

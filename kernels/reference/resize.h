@@ -24,7 +24,8 @@ enum class Nearest : std::uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor,
 struct ResizeAxis {
   std::int64_t in = 1;
   std::int64_t out = 1;
-  double scale = 1;  // out / in, as the model states it
+  double scale = 1;   // as the model states it
+  double length = 1;  // in * scale; not whole where `out` was rounded down
   Coordinates coordinates = Coordinates::kHalfPixel;
   double roi_begin = 0;  // kTfCropAndResize, in parts of the extent
   double roi_end = 1;
