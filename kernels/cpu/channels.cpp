@@ -31,6 +31,23 @@ HWY_INLINE void transpose_parts(V& a, V& b, V& c, V& d4) {
   d4 = hn::BitCast(d, hn::InterleaveUpper(wide, ab_high, cd_high));
 }
 
+// Four channels of every fourth pixel, from `x` on: part k is pixel 4 k.
+HWY_INLINE V load_parts(const float* x) {
+  const D d;
+  const hn::CappedTag<float, 4> part;
+#if HWY_TARGET == HWY_NEON
+  return hn::LoadU(part, x);
+#else
+  const hn::CappedTag<float, 8> two;
+  const auto low = hn::Combine(two, hn::LoadU(part, x + 4 * kBlock), hn::LoadU(part, x));
+#if HWY_TARGET == HWY_AVX2
+  return low;
+#else
+  return hn::Combine(d, hn::Combine(two, hn::LoadU(part, x + 12 * kBlock), hn::LoadU(part, x + 8 * kBlock)), low);
+#endif
+#endif
+}
+
 // One block of channels of one image in pieces of pixels: kQuads * 4 channels at a time would need a full transpose;
 // four channels at a time need only 128-bit parts, which every target has.
 constexpr int kParts = kLanes / 4;  // 128-bit parts of a vector
@@ -103,14 +120,8 @@ void reorder_to_linear(const void* params, const Operand* operands, int part, in
       if (c + 4 <= valid) {
         float* const row = y + c * p.pixels;
         for (; i + kLanes <= piece.last; i += kLanes) {
-          HWY_ALIGN float buffer[4][kLanes];
-          for (int k = 0; k < kParts; ++k) {
-            for (int j = 0; j < 4; ++j) {
-              hn::Store(hn::LoadU(d4, x + (i + 4 * k + j) * kBlock + c), d4, buffer[j] + 4 * k);
-            }
-          }
           V v[4];
-          for (int j = 0; j < 4; ++j) v[j] = hn::Load(d, buffer[j]);
+          for (int j = 0; j < 4; ++j) v[j] = load_parts(x + (i + j) * kBlock + c);
           transpose_parts(v[0], v[1], v[2], v[3]);
           for (int j = 0; j < 4; ++j) hn::StoreU(v[j], d, row + j * p.pixels + i);
         }
@@ -127,14 +138,26 @@ void reorder_to_linear(const void* params, const Operand* operands, int part, in
 struct Source {
   const float* x = nullptr;      // block of an image, pixel 0
   std::int32_t lane[kBlock];     // of the source, by lane of the output
-  HWY_ALIGN float mask[kBlock];  // all ones where the lane comes from here
+  HWY_ALIGN float mask[kBlock];  // all bits set where the lane comes from here
+
+  void reset(const float* from) {
+    x = from;
+    for (int i = 0; i < kBlock; ++i) {
+      lane[i] = 0;
+      mask[i] = 0;
+    }
+  }
+  void take(int to, std::int32_t from) {
+    lane[to] = from;
+    const std::uint32_t all = 0xffffffffU;  // a NaN, which is never computed with
+    std::memcpy(&mask[to], &all, sizeof(all));
+  }
 };
 
 // lane[] as indices of TableLookupLanes. Blocks of two vectors (NEON) go lane by lane instead.
 void gather_pixels(const Source* sources, int count, float* y, std::ptrdiff_t first, std::ptrdiff_t last) {
   if constexpr (kVectors == 1) {
     const D d;
-    const DI di;
     // Two sources are what a shuffle of two groups and a concat of two tensors have.
     if (count == 1 || count == 2) {
       const Source& a = sources[0];
@@ -157,7 +180,6 @@ void gather_pixels(const Source* sources, int count, float* y, std::ptrdiff_t fi
       }
       hn::StoreU(out, d, y + i * kBlock);
     }
-    (void)di;
   } else {
     std::int32_t from[kBlock];
     for (int lane = 0; lane < kBlock; ++lane) {
@@ -181,10 +203,6 @@ void channel_gather(const void* params, const Operand* operands, int part, int p
   const std::ptrdiff_t plane = p.pixels * kBlock;
   const std::ptrdiff_t each = (p.pixels + kPiece - 1) / kPiece;
   const Range share = share_of(p.n * out_blocks * each, part, parts);
-  // All bits of a mask lane set; a NaN, which is never computed with.
-  float ones = 0;
-  const std::uint32_t bits = 0xffffffffU;
-  std::memcpy(&ones, &bits, sizeof(ones));
   Source sources[kBlock];
   int count = 0;
   std::ptrdiff_t prepared = -1;
@@ -203,24 +221,12 @@ void channel_gather(const void* params, const Operand* operands, int part, int p
                                     : input(operands, 1) + (image * b_blocks + c / kBlock) * plane;
         int s = 0;
         while (s < count && sources[s].x != x) ++s;
-        if (s == count) {
-          ++count;
-          sources[s].x = x;
-          for (int i = 0; i < kBlock; ++i) {
-            sources[s].lane[i] = 0;
-            sources[s].mask[i] = 0;
-          }
-        }
-        sources[s].lane[lane] = static_cast<std::int32_t>(c % kBlock);
-        sources[s].mask[lane] = ones;
+        if (s == count) sources[count++].reset(x);
+        sources[s].take(lane, static_cast<std::int32_t>(c % kBlock));
       }
       if (count == 0) {  // zeros: any block under an empty mask
         count = 1;
-        sources[0].x = input(operands, 0);
-        for (int i = 0; i < kBlock; ++i) {
-          sources[0].lane[i] = 0;
-          sources[0].mask[i] = 0;
-        }
+        sources[0].reset(input(operands, 0));
       }
     }
     const std::ptrdiff_t first = u % each * kPiece;
@@ -247,44 +253,52 @@ void channel_copy(const void* params, const Operand* operands, int part, int par
     if (aligned && begin == 0 && end == kBlock) {
       copy_run(x + (block * kBlock - p.to + p.from) / kBlock * plane, y, count * kBlock);
     } else {
-      // Lanes [begin, end) come from one or two neighbouring blocks of X.
-      std::ptrdiff_t offset[kBlock] = {};
+      // Lanes [begin, end) come from one or two neighbouring blocks of X; those before are Y's own.
+      Source sources[3];
+      int used = 0;
+      const auto lane_from = [&](const float* from, int lane, std::ptrdiff_t source_lane) {
+        if (used == 0 || sources[used - 1].x != from) sources[used++].reset(from);
+        sources[used - 1].take(lane, static_cast<std::int32_t>(source_lane));
+      };
+      for (int lane = 0; lane < begin; ++lane) lane_from(y, lane, lane);
       for (int lane = begin; lane < end; ++lane) {
         const std::ptrdiff_t c = block * kBlock + lane - p.to + p.from;
-        offset[lane] = c / kBlock * plane + c % kBlock;
+        lane_from(x + c / kBlock * plane, lane, c % kBlock);
       }
-      for (std::ptrdiff_t i = 0; i < count; ++i) {
-        for (int lane = begin; lane < end; ++lane) y[i * kBlock + lane] = x[offset[lane] + i * kBlock];
-        for (int lane = end; lane < kBlock; ++lane) y[i * kBlock + lane] = 0;
-      }
+      gather_pixels(sources, used, y, 0, count);
     }
     u += count;
   }
 }
 
 // Channels of one pixel: largest value, exponentials of the distances to it, their sum in ascending order, quotients.
-// Four pixels side by side: the sum is one chain of additions.
-constexpr int kSide = 4;
+// Eight pixels side by side: each sum is one chain of additions.
+constexpr int kSide = 8;
 
 template <int kPixels>
 HWY_NOINLINE void softmax_pixels(const ReorderParams& p, const float* x, float* y) {
   const D d;
   const std::ptrdiff_t plane = p.pixels * kBlock;
-  float most[kPixels];
-  for (int i = 0; i < kPixels; ++i) {
-    most[i] = -std::numeric_limits<float>::infinity();
-    for (std::ptrdiff_t c = 0; c < p.c; ++c) {
-      const float value = x[c / kBlock * plane + i * kBlock + c % kBlock];
-      most[i] = value > most[i] ? value : most[i];
-    }
-  }
   const std::ptrdiff_t blocks = blocks_of(p.c);
-  for (std::ptrdiff_t b = 0; b < blocks; ++b) {
-    for (int i = 0; i < kPixels; ++i) {
-      const V m = hn::Set(d, most[i]);
+  const V lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  for (int i = 0; i < kPixels; ++i) {
+    // Which of equal values is kept, and when, does not matter: only the distances to it are used.
+    V most = lowest;
+    for (std::ptrdiff_t b = 0; b < blocks; ++b) {
+      for (int v = 0; v < kVectors; ++v) {
+        V value = hn::LoadU(d, x + b * plane + i * kBlock + v * kLanes);
+        const int valid = valid_in(p.c, b) - v * kLanes;
+        if (valid < kLanes) {
+          value = hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(std::max(valid, 0))), value, lowest);
+        }
+        most = hn::IfThenElse(hn::Gt(value, most), value, most);
+      }
+    }
+    most = hn::MaxOfLanes(d, most);
+    for (std::ptrdiff_t b = 0; b < blocks; ++b) {
       for (int v = 0; v < kVectors; ++v) {
         const std::ptrdiff_t at = b * plane + i * kBlock + v * kLanes;
-        hn::StoreU(exp_of(d, hn::Sub(hn::LoadU(d, x + at), m)), d, y + at);
+        hn::StoreU(exp_of(d, hn::Sub(hn::LoadU(d, x + at), most)), d, y + at);
       }
     }
   }

@@ -89,8 +89,15 @@ HWY_NOINLINE void run_tile(const Geometry& g, const Tile& t, Range rows, Range c
       const float* x = t.x + kh * g.x_row + kw * g.x_column;
       const float* w = t.w + kBlock + (kh * g.kernel_w + kw) * g.c_in * kBlock;
       if constexpr (kLinear) {
-        for (std::ptrdiff_t c = 0; c < g.c_in; ++c, x += g.x_channel, w += kBlock) {
-          multiply_add<kBlocks, kPixels, kStride, true>(acc, x, w, g);
+        if (g.c_in == 3) {  // a picture: no loop over channels
+          TAKT_UNROLL
+          for (int c = 0; c < 3; ++c) {
+            multiply_add<kBlocks, kPixels, kStride, true>(acc, x + c * g.x_channel, w + c * kBlock, g);
+          }
+        } else {
+          for (std::ptrdiff_t c = 0; c < g.c_in; ++c, x += g.x_channel, w += kBlock) {
+            multiply_add<kBlocks, kPixels, kStride, true>(acc, x, w, g);
+          }
         }
       } else {
         std::ptrdiff_t left = g.c_in;
@@ -233,6 +240,10 @@ HWY_INLINE Geometry geometry_of(const ConvParams& p) {
   return g;
 }
 
+// A pixel of its own waits for each of its multiply-adds; a tile of the border stores and loads its accumulators at
+// each tap. Up to about this many input channels the former is shorter.
+constexpr std::ptrdiff_t kFewChannels = 16;
+
 // One image; x, y and residual at its start, w at the first block. A unit is one output row of a group of one or two
 // blocks; the last group of an odd count has one.
 template <bool kLinear>
@@ -244,28 +255,42 @@ void run_dense(const ConvParams& p, const float* x, const float* w, const float*
   // Output columns that have every tap.
   const std::ptrdiff_t interior_first = inside(0, p.stride_w, p.dilation_w, p.pad_left, p.w_in, p.w_out).first;
   const std::ptrdiff_t interior_last =
-      inside(p.kernel_w - 1, p.stride_w, p.dilation_w, p.pad_left, p.w_in, p.w_out).last;
+      std::max(inside(p.kernel_w - 1, p.stride_w, p.dilation_w, p.pad_left, p.w_in, p.w_out).last, interior_first);
   for (std::ptrdiff_t u = units.first; u < units.last; ++u) {
     const std::ptrdiff_t b = u / p.h_out * 2, row = u % p.h_out;
     const int blocks = b + 1 < out_blocks ? 2 : 1;
     const Range rows = taps_inside(row, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, p.h_in);
-    const std::ptrdiff_t count = (p.w_out + tiles.most[blocks] - 1) / tiles.most[blocks];
-    for (std::ptrdiff_t i = 0; i < count; ++i) {
-      const std::ptrdiff_t first = p.w_out * i / count, last = p.w_out * (i + 1) / count;
-      Tile t;
+    const auto tile_at = [&](std::ptrdiff_t first) HWY_ATTR {
+      const std::ptrdiff_t at = b * g.y_block + (row * p.w_out + first) * kBlock;
+      Tile t{};
       t.x = x + ((row * p.stride_h - p.pad_top) * p.w_in + first * p.stride_w - p.pad_left) * lanes;
       t.w = w + b * g.w_block;
-      t.rest = nullptr;
-      const std::ptrdiff_t at = b * g.y_block + (row * p.w_out + first) * kBlock;
       t.y = y + at;
       t.residual = residual == nullptr ? nullptr : residual + at;
       t.valid = valid_in(p.c_out, b + blocks - 1);
+      return t;
+    };
+    // Few channels: pixels of the border one by one, whole tiles in between.
+    const bool singly = p.c_in <= kFewChannels;
+    const std::ptrdiff_t tiled_first = singly ? interior_first : 0, tiled_last = singly ? interior_last : p.w_out;
+    const auto alone = [&](std::ptrdiff_t first, std::ptrdiff_t last) HWY_ATTR {
+      for (std::ptrdiff_t i = first; i < last; ++i) {
+        tiles.tile(blocks, 1)(g, tile_at(i), rows,
+                              taps_inside(i, p.kernel_w, p.stride_w, p.dilation_w, p.pad_left, p.w_in));
+      }
+    };
+    alone(0, tiled_first);
+    const std::ptrdiff_t width = tiled_last - tiled_first;
+    const std::ptrdiff_t count = (width + tiles.most[blocks] - 1) / tiles.most[blocks];
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+      const std::ptrdiff_t first = tiled_first + width * i / count, last = tiled_first + width * (i + 1) / count;
       if (first >= interior_first && last <= interior_last) {
-        tiles.tile(blocks, static_cast<int>(last - first))(g, t, rows, {0, p.kernel_w});
+        tiles.tile(blocks, static_cast<int>(last - first))(g, tile_at(first), rows, {0, p.kernel_w});
       } else {
-        run_border(p, g, tiles, t, blocks, rows, first, last);
+        run_border(p, g, tiles, tile_at(first), blocks, rows, first, last);
       }
     }
+    alone(tiled_last, p.w_out);
   }
 }
 

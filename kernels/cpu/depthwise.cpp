@@ -13,64 +13,137 @@ HWY_BEFORE_NAMESPACE();
 namespace takt::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int kMostPixels = 8;
-
 struct Geometry {
   std::ptrdiff_t x_row, x_column, x_pixel;  // floats from tap to tap, from one output pixel's input to the next one's
   std::ptrdiff_t kernel_w;
-  // Of the tile: input column of tap 0 of the first pixel, step from pixel to pixel, from tap to tap.
-  std::ptrdiff_t column, stride, dilation;
-  std::ptrdiff_t w_in;
   Activate act;
 };
 
-// Pixels of a tile that padding touches (kGuarded) ask for every tap whether it exists.
-template <int kPixels, bool kGuarded>
-HWY_NOINLINE void run_tile(const Geometry& g, const float* x_tile, const float* w_block, const float* residual,
-                           float* y, Range rows) {
+// One row of one block of channels; pointers at output pixel 0 and its tap (0, 0).
+struct Row {
+  const float* x;
+  const float* w;  // bias, taps
+  const float* residual;
+  float* y;
+  Range rows;  // taps inside the input
+};
+
+template <int kPixels>
+HWY_INLINE void finish(const Geometry& g, const Row& row, V (&acc)[kPixels], std::ptrdiff_t to) {
+  const D d;
+  if (row.residual != nullptr) {
+    TAKT_UNROLL
+    for (int p = 0; p < kPixels; ++p) acc[p] = hn::Add(acc[p], hn::LoadU(d, row.residual + to + p * kBlock));
+  }
+  if (g.act.kind == Activation::kRelu) {
+    TAKT_UNROLL
+    for (int p = 0; p < kPixels; ++p) acc[p] = relu_of(d, acc[p]);
+  }
+  TAKT_UNROLL
+  for (int p = 0; p < kPixels; ++p) hn::StoreU(acc[p], d, row.y + to + p * kBlock);
+}
+
+// kPixels pixels from `first` on, which all have the taps `columns`.
+template <int kPixels>
+HWY_INLINE void run_pixels(const Geometry& g, const Row& row, std::ptrdiff_t first, Range columns) {
   const D d;
   for (int half = 0; half < kVectors; ++half) {
-    const float* const x = x_tile + half * kLanes;
-    const float* const w = w_block + half * kLanes;
+    const float* const x = row.x + first * g.x_pixel + half * kLanes;
+    const float* const w = row.w + half * kLanes;
     V acc[kPixels];
     const V bias = hn::LoadU(d, w);
     TAKT_UNROLL
     for (int p = 0; p < kPixels; ++p) acc[p] = bias;
-    for (std::ptrdiff_t kh = rows.first; kh < rows.last; ++kh) {
-      for (std::ptrdiff_t kw = 0; kw < g.kernel_w; ++kw) {
+    for (std::ptrdiff_t kh = row.rows.first; kh < row.rows.last; ++kh) {
+      for (std::ptrdiff_t kw = columns.first; kw < columns.last; ++kw) {
         const V weight = hn::LoadU(d, w + (1 + kh * g.kernel_w + kw) * kBlock);
         const float* const tap = x + kh * g.x_row + kw * g.x_column;
         TAKT_UNROLL
-        for (int p = 0; p < kPixels; ++p) {
-          if constexpr (kGuarded) {
-            const std::ptrdiff_t column = g.column + p * g.stride + kw * g.dilation;
-            if (column < 0 || column >= g.w_in) continue;
-          }
-          acc[p] = hn::MulAdd(hn::LoadU(d, tap + p * g.x_pixel), weight, acc[p]);
+        for (int p = 0; p < kPixels; ++p) acc[p] = hn::MulAdd(hn::LoadU(d, tap + p * g.x_pixel), weight, acc[p]);
+      }
+    }
+    finish<kPixels>(g, row, acc, first * kBlock + half * kLanes);
+  }
+}
+
+// The same for stride and dilation 1 and a known kernel width: each input is loaded once for all the outputs that it
+// reaches; the taps of an output still come in ascending order. Columns of the input outside [low, high) of the tile
+// (padding, on a border) are left out: known constants, so that nothing is asked at run time.
+template <int kPixels, int kKernel, int kLow, int kHigh>
+HWY_INLINE void slide_pixels(const Geometry& g, const Row& row, std::ptrdiff_t first) {
+  const D d;
+  for (int half = 0; half < kVectors; ++half) {
+    const float* const x = row.x + first * kBlock + half * kLanes;
+    const float* const w = row.w + half * kLanes;
+    V acc[kPixels];
+    const V bias = hn::LoadU(d, w);
+    TAKT_UNROLL
+    for (int p = 0; p < kPixels; ++p) acc[p] = bias;
+    for (std::ptrdiff_t kh = row.rows.first; kh < row.rows.last; ++kh) {
+      const float* const line = x + kh * g.x_row;
+      V weight[kKernel];
+      TAKT_UNROLL
+      for (int kw = 0; kw < kKernel; ++kw) weight[kw] = hn::LoadU(d, w + (1 + kh * kKernel + kw) * kBlock);
+      TAKT_UNROLL
+      for (int column = kLow; column < kHigh; ++column) {
+        const V value = hn::LoadU(d, line + column * kBlock);
+        TAKT_UNROLL
+        for (int kw = 0; kw < kKernel; ++kw) {
+          const int p = column - kw;
+          if (p >= 0 && p < kPixels) acc[p] = hn::MulAdd(value, weight[kw], acc[p]);
         }
       }
     }
-    if (residual != nullptr) {
-      TAKT_UNROLL
-      for (int p = 0; p < kPixels; ++p) {
-        acc[p] = hn::Add(acc[p], hn::LoadU(d, residual + p * kBlock + half * kLanes));
-      }
-    }
-    if (g.act.kind == Activation::kRelu) {
-      TAKT_UNROLL
-      for (int p = 0; p < kPixels; ++p) acc[p] = relu_of(d, acc[p]);
-    }
-    TAKT_UNROLL
-    for (int p = 0; p < kPixels; ++p) hn::StoreU(acc[p], d, y + p * kBlock + half * kLanes);
+    finish<kPixels>(g, row, acc, first * kBlock + half * kLanes);
   }
-  if (g.act.kind > Activation::kRelu) activate_all(g.act, y, y, kPixels * kBlock);
 }
 
-using TileRun = void (*)(const Geometry&, const float*, const float*, const float*, float*, Range);
-template <bool kGuarded, int... pixels>
-TileRun tile_of(int count, std::integer_sequence<int, pixels...>) {
-  static constexpr TileRun kRuns[] = {run_tile<pixels + 1, kGuarded>...};
+constexpr int kMostPixels = 8;
+
+using PixelRun = void (*)(const Geometry&, const Row&, std::ptrdiff_t);
+template <int kPixels>
+HWY_NOINLINE void run_whole(const Geometry& g, const Row& row, std::ptrdiff_t first) {
+  run_pixels<kPixels>(g, row, first, {0, g.kernel_w});
+}
+template <int kPixels, int kKernel>
+HWY_NOINLINE void slide_whole(const Geometry& g, const Row& row, std::ptrdiff_t first) {
+  slide_pixels<kPixels, kKernel, 0, kPixels + kKernel - 1>(g, row, first);
+}
+template <int... pixels>
+PixelRun run_of(int count, std::integer_sequence<int, pixels...>) {
+  static constexpr PixelRun kRuns[] = {run_whole<pixels + 1>...};
   return kRuns[count - 1];
+}
+template <int kKernel, int... pixels>
+PixelRun slide_of(int count, std::integer_sequence<int, pixels...>) {
+  static constexpr PixelRun kRuns[] = {slide_whole<pixels + 1, kKernel>...};
+  return kRuns[count - 1];
+}
+
+// Output pixels [first, last), none of which padding touches, in tiles of about the same width.
+template <int kKernel>
+void run_interior(const Geometry& g, const Row& row, std::ptrdiff_t first, std::ptrdiff_t last) {
+  const std::ptrdiff_t width = last - first, tiles = (width + kMostPixels - 1) / kMostPixels;
+  for (std::ptrdiff_t i = 0; i < tiles; ++i) {
+    const std::ptrdiff_t from = first + width * i / tiles, to = first + width * (i + 1) / tiles;
+    const auto all = std::make_integer_sequence<int, kMostPixels>();
+    const auto count = static_cast<int>(to - from);
+    if constexpr (kKernel > 0) {
+      slide_of<kKernel>(count, all)(g, row, from);
+    } else {
+      run_of(count, all)(g, row, from);
+    }
+  }
+}
+
+// A row of a kernel of odd width, stride and dilation 1, padding of half the kernel: half a kernel's pixels at each end
+// miss taps.
+template <int kKernel>
+HWY_NOINLINE void run_same(const Geometry& g, const Row& row, std::ptrdiff_t width) {
+  constexpr int kHalf = kKernel / 2;
+  slide_pixels<kHalf, kKernel, kHalf, kHalf + kKernel - 1>(g, row, 0);
+  run_interior<kKernel>(g, row, kHalf, width - kHalf);
+  slide_pixels<kHalf, kKernel, 0, kKernel - 1>(g, row, width - kHalf);
 }
 
 void conv_depthwise(const void* params, const Operand* operands, int part, int parts) {
@@ -87,31 +160,37 @@ void conv_depthwise(const void* params, const Operand* operands, int part, int p
   g.x_column = std::ptrdiff_t{p.dilation_w} * kBlock;
   g.x_pixel = std::ptrdiff_t{p.stride_w} * kBlock;
   g.kernel_w = p.kernel_w;
-  g.stride = p.stride_w;
-  g.dilation = p.dilation_w;
-  g.w_in = p.w_in;
   g.act = {p.activation, p.alpha, p.beta};
+  // Output columns that have every tap; padding touches the others.
   const std::ptrdiff_t interior_first = inside(0, p.stride_w, p.dilation_w, p.pad_left, p.w_in, p.w_out).first;
   const std::ptrdiff_t interior_last =
-      inside(p.kernel_w - 1, p.stride_w, p.dilation_w, p.pad_left, p.w_in, p.w_out).last;
-  const std::ptrdiff_t tiles = (p.w_out + kMostPixels - 1) / kMostPixels;
+      std::max(inside(p.kernel_w - 1, p.stride_w, p.dilation_w, p.pad_left, p.w_in, p.w_out).last, interior_first);
+  const bool same = p.stride_w == 1 && p.dilation_w == 1 && p.pad_left * 2 + 1 == p.kernel_w && p.w_out == p.w_in &&
+                    p.w_in >= p.kernel_w;
   const Range units = share_of(std::ptrdiff_t{p.n} * blocks * p.h_out, part, parts);
   for (std::ptrdiff_t u = units.first; u < units.last; ++u) {
-    const std::ptrdiff_t plane = u / p.h_out, row = u % p.h_out;
-    const std::ptrdiff_t b = plane % blocks;
-    const Range rows = taps_inside(row, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, p.h_in);
-    for (std::ptrdiff_t i = 0; i < tiles; ++i) {
-      const std::ptrdiff_t first = p.w_out * i / tiles, last = p.w_out * (i + 1) / tiles;
-      g.column = first * p.stride_w - p.pad_left;
-      const float* const tile = x + plane * x_plane + ((row * p.stride_h - p.pad_top) * p.w_in + g.column) * kBlock;
-      const std::ptrdiff_t at = (u * p.w_out + first) * kBlock;
-      const bool guarded = first < interior_first || last > interior_last;
-      const int count = static_cast<int>(last - first);
-      const auto all = std::make_integer_sequence<int, kMostPixels>();
-      const TileRun run = guarded ? tile_of<true>(count, all) : tile_of<false>(count, all);
-      run(g, tile, w + b * w_block, residual == nullptr ? nullptr : residual + at, y + at, rows);
-      clear_holes(y + at, count, valid_in(p.c_out, b));
+    const std::ptrdiff_t plane = u / p.h_out, at = u % p.h_out, b = plane % blocks;
+    Row row{};
+    row.x = x + plane * x_plane + ((at * p.stride_h - p.pad_top) * p.w_in - p.pad_left) * kBlock;
+    row.w = w + b * w_block;
+    row.residual = residual == nullptr ? nullptr : residual + u * p.w_out * kBlock;
+    row.y = y + u * p.w_out * kBlock;
+    row.rows = taps_inside(at, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, p.h_in);
+    if (same && p.kernel_w == 3) {
+      run_same<3>(g, row, p.w_out);
+    } else if (same && p.kernel_w == 5) {
+      run_same<5>(g, row, p.w_out);
+    } else {
+      for (std::ptrdiff_t i = 0; i < interior_first; ++i) {
+        run_pixels<1>(g, row, i, taps_inside(i, p.kernel_w, p.stride_w, p.dilation_w, p.pad_left, p.w_in));
+      }
+      run_interior<0>(g, row, interior_first, interior_last);
+      for (std::ptrdiff_t i = interior_last; i < p.w_out; ++i) {
+        run_pixels<1>(g, row, i, taps_inside(i, p.kernel_w, p.stride_w, p.dilation_w, p.pad_left, p.w_in));
+      }
     }
+    if (g.act.kind > Activation::kRelu) activate_all(g.act, row.y, row.y, p.w_out * kBlock);
+    clear_holes(row.y, p.w_out, valid_in(p.c_out, b));
   }
 }
 
