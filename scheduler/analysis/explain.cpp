@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "scheduler/analysis/certificate.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/text.h"
 
@@ -119,6 +120,27 @@ std::string provenance_text(const Budget& budget) {
   return out;
 }
 
+void count_leaves(const Certificate& part, std::size_t& leaves, std::size_t& branches) {
+  if (part.rule == Certificate::Rule::kOptions || part.rule == Certificate::Rule::kHomes) {
+    ++branches;
+    for (const Certificate& child : part.parts) count_leaves(child, leaves, branches);
+  } else if (part.rule != Certificate::Rule::kSame) {
+    ++leaves;
+  }
+}
+
+std::string proof_text(const Certificate& certificate) {
+  std::size_t leaves = 0;
+  std::size_t branches = 0;
+  count_leaves(certificate, leaves, branches);
+  std::string out = "a certificate of one rule ('" + std::string(name_of(certificate.rule)) + "')";
+  if (branches > 0) {
+    out = "a certificate of " + std::to_string(branches) + (branches == 1 ? " branch" : " branches") + " and " +
+          std::to_string(leaves) + (leaves == 1 ? " leaf" : " leaves");
+  }
+  return out + "; --certificate FILE writes it, --check FILE replays it without any search";
+}
+
 std::string header(const Problem& problem, const Answer& answer) {
   std::string out;
   const std::string what = "'" + problem.name + "' on board '" + problem.board.name + "'";
@@ -129,6 +151,8 @@ std::string header(const Problem& problem, const Answer& answer) {
       break;
     case Verdict::kUndecided: out = "UNDECIDED: " + what + "\n  " + answer.reason + "\n"; break;
   }
+  if (answer.certificate) out += "  proof: " + proof_text(*answer.certificate) + "\n";
+  if (answer.cut_by_time) out += "  NOT REPRODUCIBLE: a limit in seconds ended the search; use --nodes\n";
   for (const std::string& note : answer.notes) out += "  note: " + note + "\n";
   return out;
 }
@@ -232,6 +256,8 @@ std::string to_json(const Problem& problem, const Answer& answer) {
   root["board"] = problem.board.name;
   root["reason"] = answer.reason;
   root["notes"] = answer.notes;
+  root["reproducible"] = !answer.cut_by_time;
+  if (answer.certificate) root["certificate"] = Json::parse(certificate_json(problem, *answer.certificate));
   if (answer.schedule) {
     const Schedule& schedule = *answer.schedule;
     root["hash"] = schedule.hash().hex();

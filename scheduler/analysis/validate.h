@@ -24,6 +24,14 @@ Status validate(const Problem& problem, const Schedule& schedule, const Validate
 // (derivation: README.md of this folder). Expects a table whose structure validates.
 ChainBound walk(const Problem& problem, const Schedule& schedule, std::uint32_t chain);
 
+// The same when jobs may be skipped: skips[stage] consecutive jobs at most, anywhere, of all stages at once. A consumer
+// whose bound job was skipped uses the last one that was not, however old (a lost sample stretches a chain, it does not
+// break it). Reaction and both ages are exact: the walk takes, for every job it visits, the placement that hurts most,
+// and visits each stage once. Latency is an upper bound: the sample that hurts most may not come first in its output.
+// Jobs per stage beyond what `skips` names (it may be shorter): none are skipped.
+ChainBound walk_with_skips(const Problem& problem, const Schedule& schedule, std::uint32_t chain,
+                           const std::vector<std::int64_t>& skips);
+
 // How full a core is.
 struct CoreLoad {
   std::string core;

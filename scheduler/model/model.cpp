@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include "scheduler/model/text.h"
 
@@ -81,6 +83,9 @@ Status check_stage(const Problem& problem, std::size_t index) {
     return std::move(e).with_context("stage '" + stage.name + "'");
   }));
   for (const Variant& variant : stage.variants) {
+    if (variant.resident < 0 || variant.arena < 0) {
+      return fail(Code::kConfiguration, where + "variant '" + variant.name + "' needs a negative amount of memory");
+    }
     if (variant.budgets.empty())
       return fail(Code::kConfiguration, where + "variant '" + variant.name + "' has no budget");
     std::set<int> cores;
@@ -154,6 +159,19 @@ std::string ms_text(Duration d) {
   return text;
 }
 
+std::string bytes_text(std::int64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (std::fabs(value) >= 1000 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
+  return text;
+}
+
 std::string percent_text(double share) {
   char text[64];
   std::snprintf(text, sizeof text, "%.1f %%", share * 100.0);
@@ -213,6 +231,7 @@ Status check(const Problem& problem) {
                 "the hyperperiod of " + ms_text(problem.hyperperiod) + " is out of range; allowed: 0.01 ms to 100 s");
   }
   if (problem.board.cores.empty()) return fail(Code::kConfiguration, "the board has no core");
+  if (problem.board.memory < 0) return fail(Code::kConfiguration, "the board's memory is negative");
   if (problem.board.clock_error.ns < 0) return fail(Code::kConfiguration, "the board's clock error is negative");
   TAKT_RETURN_IF_ERROR(check_names(problem.board.cores, "core"));
   std::set<int> cpus;
@@ -264,6 +283,71 @@ Tick ticks_per_hyperperiod(Duration hyperperiod, const std::vector<std::int64_t>
   unit *= 1000;
   const std::int64_t least = (hyperperiod.ns + 999) / 1000;  // tick <= 1 us
   return (least + unit - 1) / unit * unit;
+}
+
+Digest digest_of(const Problem& problem) {
+  Digester digester;
+  const auto add = [&](std::int64_t value) { digester.add_value(value); };
+  const auto add_real = [&](double value) { digester.add_value(value); };
+  const auto add_size = [&](std::size_t size) { add(static_cast<std::int64_t>(size)); };
+  const auto add_text = [&](const std::string& text) {
+    add_size(text.size());
+    digester.add(std::as_bytes(std::span(text)));
+  };
+  add(problem.hyperperiod.ns);
+  add(problem.board.clock_error.ns);
+  add(problem.board.memory);
+  add_size(problem.board.cores.size());
+  for (const Core& core : problem.board.cores) {
+    add_text(core.name);
+    add(core.cpu);
+    add_real(core.reserve);
+    add(core.wakeup_window.ns);
+    add(core.publish_window.ns);
+  }
+  add_size(problem.sensors.size());
+  for (const Sensor& sensor : problem.sensors) {
+    add_text(sensor.name);
+    for (const Duration d : {sensor.period, sensor.delay_min, sensor.delay_max}) add(d.ns);
+    add_real(sensor.drift_ppm);
+    add(sensor.phase ? 1 : 0);
+    if (sensor.phase) add(sensor.phase->offset.ns);
+    if (sensor.phase) add(sensor.phase->jitter.ns);
+  }
+  add_size(problem.stages.size());
+  for (const Stage& stage : problem.stages) {
+    add_text(stage.name);
+    add_size(stage.rates.size());
+    for (const std::int64_t rate : stage.rates) add(rate);
+    add_size(stage.variants.size());
+    for (const Variant& variant : stage.variants) {
+      add_text(variant.name);
+      add(variant.resident);
+      add(variant.arena);
+      add_size(variant.budgets.size());
+      for (const Budget& budget : variant.budgets) {
+        add(budget.cores);
+        add(budget.time.ns);
+      }
+    }
+    add_size(stage.inputs.size());
+    for (const Input& input : stage.inputs) {
+      add_text(input.name);
+      add((input.from_sensor ? 1 : 0) + (input.feedback ? 2 : 0));
+      add(input.source);
+      add(input.absence.hold);
+    }
+    add(stage.slack.ns);
+  }
+  add_size(problem.chains.size());
+  for (const Chain& chain : problem.chains) {
+    add_text(chain.name);
+    add(chain.sensor);
+    add_size(chain.stages.size());
+    for (const std::uint32_t stage : chain.stages) add(stage);
+    for (const std::optional<Duration>& limit : chain.limits) add(limit ? limit->ns : -1);
+  }
+  return digester.finish();
 }
 
 Digest Schedule::hash() const {

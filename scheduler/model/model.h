@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +31,8 @@ struct Core {
 struct Board {
   std::string name;
   std::vector<Core> cores;
-  Duration clock_error;  // between the timelines of two cores
+  Duration clock_error;     // between the timelines of two cores
+  std::int64_t memory = 0;  // bytes for weights, pools and arenas; 0: not checked
 };
 
 // When samples arrive: arrival = stamp reference + [delay_min, delay_max] (exposure or sweep remainder, readout, driver
@@ -79,6 +81,8 @@ struct Budget {
 struct Variant {
   std::string name;
   std::vector<Budget> budgets;  // one per admissible k
+  std::int64_t resident = 0;    // bytes kept for the whole run: weights, state, its share of the pools
+  std::int64_t arena = 0;       // bytes used while a job runs
 };
 
 // What applies when the bound producer job produced nothing.
@@ -130,6 +134,9 @@ struct Problem {
 // follow inputs, samples of a sensor cannot overtake each other, w and p inside [0, 5 ms]. kConfiguration with the
 // first fault. Synthesis and validation assume a problem that passes.
 Status check(const Problem& problem);
+
+// Over everything that decides the answer: a certificate belongs to one problem.
+Digest digest_of(const Problem& problem);
 
 // Share of a core that must stay idle over any second or more: its reserve, at least 6 % (the kernel throttles
 // real-time threads otherwise).
@@ -199,12 +206,17 @@ struct Schedule {
 enum class Verdict { kFeasible, kInfeasible, kUndecided };
 const char* name_of(Verdict verdict);
 
-// The three-valued answer. A table is present when feasible, and when undecided if a best attempt exists.
+struct Certificate;  // certificate.h
+
+// The three-valued answer. A table is present when feasible, and when undecided if a best attempt exists; a certificate
+// when infeasible.
 struct Answer {
   Verdict verdict = Verdict::kUndecided;
   std::optional<Schedule> schedule;
   std::string reason;              // infeasible or undecided: which chain, resource or window, and by how much
   std::vector<std::string> notes;  // a cheaper variant or lower rate that had to be taken, and why
+  std::shared_ptr<const Certificate> certificate;
+  bool cut_by_time = false;  // a limit in seconds ended the search: another run may answer differently
 };
 
 }  // namespace takt::sched

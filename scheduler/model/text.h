@@ -1,6 +1,7 @@
 // Figures in words, the same in every message of the scheduler.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "runtime/base/time.h"
@@ -9,6 +10,8 @@ namespace takt::sched {
 
 // "12.345 ms", rounded to the microsecond, trailing zeros kept.
 std::string ms_text(Duration d);
+// "2.50 GB", decimal
+std::string bytes_text(std::int64_t bytes);
 // "73.1 %"
 std::string percent_text(double share);
 // "a, b and c"

@@ -11,6 +11,11 @@ namespace takt::sched {
 namespace {
 
 constexpr double kMostMs = 100'000;
+constexpr double kMostMb = 1e9;
+
+std::int64_t read_megabytes(const YamlNode& node) {
+  return static_cast<std::int64_t>(std::llround(node.number(0, kMostMb) * 1e6));
+}
 
 template <class T>
 std::vector<std::string> names(const std::vector<T>& list) {
@@ -91,6 +96,8 @@ Variant read_variant(const YamlNode& node) {
     variant.budgets.push_back(budget);
   }
   if (list.is_sequence() && variant.budgets.empty()) list.error("at least one budget is needed");
+  if (const auto resident = node.find("resident_mb")) variant.resident = read_megabytes(*resident);
+  if (const auto arena = node.find("arena_mb")) variant.arena = read_megabytes(*arena);
   return variant;
 }
 
@@ -129,6 +136,7 @@ Board read_board(const YamlNode& root) {
   Board board;
   board.name = root.at("name").text();
   if (const auto error = root.find("clock_error_us")) board.clock_error = error->microseconds(0, 1000);
+  if (const auto memory = root.find("memory_mb")) board.memory = read_megabytes(*memory);
   const YamlNode list = root.at("cores");
   for (const YamlNode& node : list.items()) {
     Core core;

@@ -11,6 +11,8 @@
 //         - {name: image, sensor: camera_front}
 //       variants:                   # best first
 //         - name: full
+//           resident_mb: 2000         # default 0: weights, state, share of the pools; decimal megabytes
+//           arena_mb: 120             # default 0: while a job runs
 //           budgets:                # one per number of cores, preferred first
 //             - {cores: 1, ms: 8.0}
 //             - {cores: 2, ms: 4.8, provenance: profiled, samples: 1000, margin: 1.3, high_water_ms: 3.7}
@@ -31,6 +33,7 @@
 //
 //   name: generic2
 //   clock_error_us: 1
+//   memory_mb: 8000               # default: not checked
 //   cores:
 //     - {name: core0, cpu: 0, reserve: 0.25, wakeup_window_us: 1000, publish_window_us: 500}
 #pragma once

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
 
 #include "scheduler/model/text.h"
@@ -10,43 +12,104 @@
 namespace takt::sched {
 namespace {
 
+// Slot length on these cores: w + budget + p of the slowest.
+Duration length_on(const Problem& problem, const Choice& choice, const std::vector<std::uint32_t>& cores) {
+  Duration wakeup;
+  Duration publish;
+  for (const std::uint32_t core : cores) {
+    wakeup = std::max(wakeup, problem.board.cores[core].wakeup_window);
+    publish = std::max(publish, problem.board.cores[core].publish_window);
+  }
+  return wakeup + choice.budget.time + publish;
+}
+
+// What is left to choose, with every placement of a stage spelled out.
+struct Open {
+  struct Place {
+    std::size_t option = 0;
+    const std::vector<std::uint32_t>* cores = nullptr;
+    Duration length;
+  };
+  const Problem& problem;
+  const Options& options;
+  std::vector<std::vector<std::vector<std::uint32_t>>> sets;  // by k
+  std::vector<std::vector<Place>> places;                     // by stage
+
+  Open(const Problem& p, const Options& o, const Homes& homes) : problem(p), options(o) {
+    for (int k = 0; k <= static_cast<int>(kMaxGang); ++k) sets.push_back(core_sets(p.board, k));
+    for (std::size_t stage = 0; stage < o.size(); ++stage) {
+      places.emplace_back();
+      const bool home = !homes.empty() && !homes[stage].empty();
+      for (std::size_t option = 0; option < o[stage].size(); ++option) {
+        const auto k = static_cast<std::size_t>(o[stage][option].budget.cores);
+        if (home && homes[stage].size() == k) {
+          places.back().push_back({option, &homes[stage], length_on(p, o[stage][option], homes[stage])});
+        }
+        if (home) continue;
+        for (const std::vector<std::uint32_t>& set : sets[k]) {
+          places.back().push_back({option, &set, length_on(p, o[stage][option], set)});
+        }
+      }
+    }
+  }
+  [[nodiscard]] const Choice& choice(std::size_t stage, const Place& place) const {
+    return options[stage][place.option];
+  }
+};
+
 // The shortest slot and the smallest demand a stage can have.
 struct Least {
   Duration length;         // w + budget + p
   std::size_t option = 0;  // where the shortest slot is from
-  std::int64_t rate = 0;   // smallest
   std::int64_t top_rate = 0;
   Duration demand;  // core time per hyperperiod
   std::size_t demand_option = 0;
 };
 
-Duration windows(const Problem& problem) {
-  Duration least = problem.board.cores.front().wakeup_window + problem.board.cores.front().publish_window;
-  for (const Core& core : problem.board.cores) least = std::min(least, core.wakeup_window + core.publish_window);
-  return least;
-}
-
-std::vector<Least> least_of(const Problem& problem, const Options& options) {
-  const Duration around = windows(problem);
+std::vector<Least> least_of(const Open& open) {
   std::vector<Least> out;
-  for (const std::vector<Choice>& stage : options) {
+  for (std::size_t stage = 0; stage < open.places.size(); ++stage) {
     Least least;
-    for (std::size_t o = 0; o < stage.size(); ++o) {
-      const Duration length = around + stage[o].budget.time;
-      const Duration demand = length * (stage[o].rate * stage[o].budget.cores);
-      if (o == 0 || length < least.length) {
-        least.length = length;
-        least.option = o;
+    bool first = true;
+    for (const Open::Place& place : open.places[stage]) {
+      const Choice& choice = open.choice(stage, place);
+      const Duration demand = place.length * (choice.rate * choice.budget.cores);
+      if (first || place.length < least.length) {
+        least.length = place.length;
+        least.option = place.option;
       }
-      if (o == 0 || demand < least.demand) {
+      if (first || demand < least.demand) {
         least.demand = demand;
-        least.demand_option = o;
+        least.demand_option = place.option;
       }
-      least.rate = o == 0 ? stage[o].rate : std::min(least.rate, stage[o].rate);
-      least.top_rate = std::max(least.top_rate, stage[o].rate);
+      least.top_rate = std::max(least.top_rate, choice.rate);
+      first = false;
     }
     out.push_back(least);
   }
+  return out;
+}
+
+// Core time per hyperperiod that may hold slots.
+std::int64_t capacity_of(const Problem& problem, std::uint32_t core) {
+  return static_cast<std::int64_t>(
+      std::floor(static_cast<double>(problem.hyperperiod.ns) * (1.0 - idle_share(problem.board.cores[core]))));
+}
+
+std::int64_t shared(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
+  return std::count_if(a.begin(), a.end(),
+                       [&](std::uint32_t core) { return std::find(b.begin(), b.end(), core) != b.end(); });
+}
+
+std::string cores_text(const Problem& problem, const std::vector<std::uint32_t>& cores) {
+  std::vector<std::string> names;
+  for (const std::uint32_t core : cores) names.push_back(problem.board.cores[core].name);
+  return list_text(names);
+}
+
+std::vector<std::uint32_t> all_cores(const Problem& problem) {
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t core = 0; core < problem.board.cores.size(); ++core) out.push_back(core);
   return out;
 }
 
@@ -62,8 +125,9 @@ std::string describe(const Problem& problem, std::size_t stage, const Choice& ch
 
 // Least possible bounds of a chain: its slots end to end, no wait between them, sensor terms and the distance of two
 // uses of the slowest stage (scheduler/analysis/README.md).
-std::string refute_chain(const Problem& problem, const Options& options, const std::vector<Least>& least,
-                         const Chain& chain) {
+std::optional<Refutation> refute_chain(const Problem& problem, const Options& options, const std::vector<Least>& least,
+                                       std::uint32_t chain_index) {
+  const Chain& chain = problem.chains[chain_index];
   const Sensor& sensor = problem.sensors[chain.sensor];
   Duration path;
   std::string slots;
@@ -100,90 +164,158 @@ std::string refute_chain(const Problem& problem, const Options& options, const s
     const Duration excess =
         bounds[q] - nanoseconds(2 * static_cast<std::int64_t>(chain.stages.size() + 1)) - *chain.limits[q];
     if (excess.ns <= 0) continue;
+    Refutation out;
+    out.certificate.rule = Certificate::Rule::kChain;
+    out.certificate.chain = chain_index;
+    out.certificate.quantity = static_cast<Quantity>(q);
+    out.certificate.excess = excess.ns;
     const std::string name = name_of(static_cast<Quantity>(q));
-    return "chain '" + chain.name + "': " + name + " cannot be below " + ms_text(bounds[q]) + " (" + terms[q] + slots +
-           "), the limit is " + ms_text(*chain.limits[q]) + ": " + ms_text(excess) +
-           " too much. Shorten its stages by that much in total (the longest is '" + problem.stages[dearest].name +
-           "'), or raise the " + name + " limit to at least " + ms_text(bounds[q]);
+    out.why = "chain '" + chain.name + "': " + name + " cannot be below " + ms_text(bounds[q]) + " (" + terms[q] +
+              slots + "), the limit is " + ms_text(*chain.limits[q]) + ": " + ms_text(excess) +
+              " too much, on any number of cores: running ahead in a pipeline raises the rate, it does not shorten a "
+              "chain. Shorten its stages by that much in total (the longest is '" +
+              problem.stages[dearest].name + "'";
+    const Duration budget = options[dearest][least[dearest].option].budget.time - excess;
+    if (budget.ns > 0) {
+      out.why += ": a variant of it, or more cores for it, with a budget of at most " + ms_text(budget) + " would fit";
+    }
+    out.why += "), or raise the " + name + " limit to at least " + ms_text(bounds[q]);
+    return out;
   }
-  return "";
+  return std::nullopt;
 }
 
 // Jobs of one stage never overlap and all run on the same cores.
-std::string refute_stage(const Problem& problem, const Options& options, std::size_t stage) {
-  double idle = 1;
-  for (const Core& core : problem.board.cores) idle = std::min(idle, idle_share(core));
-  const Duration around = windows(problem);
-  std::string best;
-  double least = std::numeric_limits<double>::infinity();
-  for (const Choice& choice : options[stage]) {
-    if (static_cast<std::size_t>(choice.budget.cores) > problem.board.cores.size()) continue;
-    const Duration length = around + choice.budget.time;
-    const Duration period{problem.hyperperiod.ns / choice.rate};
-    const double ratio =
-        static_cast<double>((length * choice.rate).ns) / (static_cast<double>(problem.hyperperiod.ns) * (1.0 - idle));
-    if (ratio <= 1.0) return "";
-    if (ratio < least) {
-      least = ratio;
-      const Duration room{static_cast<std::int64_t>(static_cast<double>(period.ns) * (1.0 - idle))};
-      best = "stage '" + problem.stages[stage].name + "': one slot of " + describe(problem, stage, choice) + " takes " +
-             ms_text(length) + ", but its period of " + ms_text(period) + " leaves " + ms_text(room) + " (" +
-             percent_text(idle) + " of a core stays idle): " + ms_text(length - room) +
-             " too much. Shorten the budget by that much";
-      const auto fitting = static_cast<std::int64_t>(static_cast<double>(problem.hyperperiod.ns) * (1.0 - idle) /
-                                                     static_cast<double>(length.ns));
-      best += fitting > 0 ? " or declare a rate of at most " + std::to_string(fitting) + " per hyperperiod"
-                          : " or choose a longer hyperperiod";
+std::optional<Refutation> refute_stage(const Open& open, std::uint32_t stage) {
+  const Problem& problem = open.problem;
+  const std::string& name = problem.stages[stage].name;
+  Refutation out;
+  out.certificate.rule = Certificate::Rule::kStage;
+  out.certificate.stage = stage;
+  if (open.places[stage].empty()) {
+    out.certificate.excess = 1;
+    out.why =
+        "stage '" + name + "' needs more cores than the board has (" + std::to_string(problem.board.cores.size()) + ")";
+    return out;
+  }
+  for (const Open::Place& place : open.places[stage]) {
+    const Choice& choice = open.choice(stage, place);
+    std::int64_t excess = 0;
+    double idle = 0;
+    for (const std::uint32_t core : *place.cores) {
+      excess = std::max(excess, place.length.ns * choice.rate - capacity_of(problem, core));
+      idle = std::max(idle, idle_share(problem.board.cores[core]));
     }
+    if (excess <= 0) return std::nullopt;
+    if (out.certificate.excess > 0 && excess >= out.certificate.excess) continue;
+    out.certificate.excess = excess;
+    const Duration period{problem.hyperperiod.ns / choice.rate};
+    const Duration room{static_cast<std::int64_t>(static_cast<double>(period.ns) * (1.0 - idle))};
+    out.why = "stage '" + name + "': one slot of " + describe(problem, stage, choice) + " takes " +
+              ms_text(place.length) + ", but its period of " + ms_text(period) + " leaves " + ms_text(room) + " (" +
+              percent_text(idle) + " of a core stays idle): " + ms_text(place.length - room) +
+              " too much. Shorten the budget by that much";
+    const auto fitting = static_cast<std::int64_t>(static_cast<double>(problem.hyperperiod.ns) * (1.0 - idle) /
+                                                   static_cast<double>(place.length.ns));
+    out.why += fitting > 0 ? " or declare a rate of at most " + std::to_string(fitting) + " per hyperperiod"
+                           : " or choose a longer hyperperiod";
   }
-  if (best.empty()) {
-    best = "stage '" + problem.stages[stage].name + "' needs more cores than the board has (" +
-           std::to_string(problem.board.cores.size()) + ")";
-  }
-  return best;
+  return out;
 }
 
-// Slots against the idle share, and slots with the slack behind them against the whole hyperperiod.
-std::string refute_load(const Problem& problem, const Options& options, const std::vector<Least>& least) {
-  Duration demand;
-  Duration slack;
-  std::vector<std::size_t> order;
-  for (std::size_t stage = 0; stage < least.size(); ++stage) {
-    demand += least[stage].demand;
-    slack += problem.stages[stage].slack * least[stage].rate;
-    order.push_back(stage);
-  }
-  double capacity = 0;
-  for (const Core& core : problem.board.cores) {
-    capacity += static_cast<double>(problem.hyperperiod.ns) * (1.0 - idle_share(core));
-  }
-  const auto cores = static_cast<std::int64_t>(problem.board.cores.size());
-  const bool overloaded = static_cast<double>(demand.ns) > capacity;
-  if (!overloaded && demand + slack <= problem.hyperperiod * cores) return "";
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return least[a].demand > least[b].demand; });
+// What must be resident, and the largest arena, against the board.
+std::optional<Refutation> refute_memory(const Problem& problem, const Options& options) {
+  if (problem.board.memory == 0) return std::nullopt;
+  std::int64_t resident = 0;
+  std::int64_t arena = 0;
   std::vector<std::string> parts;
-  for (const std::size_t stage : order) {
-    const Choice& choice = options[stage][least[stage].demand_option];
-    parts.push_back(describe(problem, stage, choice) + " " + std::to_string(choice.rate) + " x " +
-                    ms_text({least[stage].demand.ns / choice.rate}));
+  for (std::size_t stage = 0; stage < options.size(); ++stage) {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    std::int64_t least_arena = least;
+    for (const Choice& choice : options[stage]) {
+      const Variant& variant = problem.stages[stage].variants[choice.variant];
+      least = std::min(least, variant.resident);
+      least_arena = std::min(least_arena, variant.arena);
+    }
+    if (options[stage].empty()) continue;
+    resident += least;
+    arena = std::max(arena, least_arena);
+    if (least > 0) parts.push_back(problem.stages[stage].name + " " + bytes_text(least));
   }
-  const Duration need = overloaded ? demand : demand + slack;
-  const Duration room = overloaded ? Duration{static_cast<std::int64_t>(capacity)} : problem.hyperperiod * cores;
-  return "the cores are overloaded: in a hyperperiod of " + ms_text(problem.hyperperiod) +
-         " the stages need at least " + ms_text(need) + " of core time (" + list_text(parts) +
-         (overloaded ? "" : ", and " + ms_text(slack) + " of slack behind them") + "), the " + std::to_string(cores) +
-         (cores == 1 ? " core has " : " cores have ") + ms_text(room) + (overloaded ? " beside their reserve" : "") +
-         ": " + ms_text(need - room) + " too much. Cheapest remedy: a lower rate or a cheaper variant of '" +
-         problem.stages[order.front()].name + "'" + (overloaded ? "" : ", less slack") + ", or another core";
+  Refutation out;
+  out.certificate.rule = Certificate::Rule::kMemory;
+  out.certificate.excess = resident + arena - problem.board.memory;
+  if (out.certificate.excess <= 0) return std::nullopt;
+  out.why = "memory: at least " + bytes_text(resident) + " stay resident (" + list_text(parts) + ")" +
+            (arena > 0 ? ", the largest arena takes " + bytes_text(arena) : "") + "; the board has " +
+            bytes_text(problem.board.memory) + ": " + bytes_text(out.certificate.excess) +
+            " too much. Smaller variants are needed: no schedule changes what is resident";
+  return out;
+}
+
+// Slots against the idle share, and slots with the slack behind them against the whole hyperperiod, on some cores.
+std::optional<Refutation> refute_load(const Open& open, const std::vector<std::uint32_t>& cores) {
+  const Problem& problem = open.problem;
+  std::int64_t demand = 0;
+  std::int64_t with_slack = 0;
+  struct Part {
+    std::size_t stage, option;
+    std::int64_t demand;
+  };
+  std::vector<Part> parts;
+  for (std::size_t stage = 0; stage < open.places.size(); ++stage) {
+    Part least{stage, 0, std::numeric_limits<std::int64_t>::max()};
+    std::int64_t least_with = least.demand;
+    for (const Open::Place& place : open.places[stage]) {
+      const std::int64_t times = open.choice(stage, place).rate * shared(*place.cores, cores);
+      if (place.length.ns * times < least.demand) least = {stage, place.option, place.length.ns * times};
+      least_with = std::min(least_with, (place.length + problem.stages[stage].slack).ns * times);
+    }
+    if (open.places[stage].empty()) continue;
+    demand += least.demand;
+    with_slack += least_with;
+    if (least.demand > 0) parts.push_back(least);
+  }
+  std::int64_t capacity = 0;
+  for (const std::uint32_t core : cores) capacity += capacity_of(problem, core);
+  const std::int64_t whole = problem.hyperperiod.ns * static_cast<std::int64_t>(cores.size());
+  const bool overloaded = demand - capacity >= with_slack - whole;
+  Refutation out;
+  out.certificate.rule = Certificate::Rule::kLoad;
+  out.certificate.cores = cores;
+  out.certificate.excess = std::max(demand - capacity, with_slack - whole);
+  if (out.certificate.excess <= 0) return std::nullopt;
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.demand > b.demand; });
+  std::vector<std::string> texts;
+  for (const Part& part : parts) {
+    const Choice& choice = open.options[part.stage][part.option];
+    texts.push_back(describe(problem, part.stage, choice) + " " + std::to_string(choice.rate) + " x " +
+                    ms_text({part.demand / choice.rate}));
+  }
+  const Duration need{overloaded ? demand : with_slack};
+  const Duration room{overloaded ? capacity : whole};
+  const bool all = cores.size() == problem.board.cores.size();
+  out.why = (all ? "the cores are overloaded" : cores_text(problem, cores) + " is overloaded") +
+            ": in a hyperperiod of " + ms_text(problem.hyperperiod) + " the stages need at least " + ms_text(need) +
+            " of core time (" + list_text(texts) +
+            (overloaded ? "" : ", and " + ms_text({with_slack - demand}) + " of slack behind them") + "), " +
+            (all ? "the " + std::to_string(cores.size()) + (cores.size() == 1 ? " core has " : " cores have ")
+                 : "there are ") +
+            ms_text(room) + (overloaded ? " beside their reserve" : "") + ": " + ms_text(need - room) +
+            " too much. Cheapest remedy: a lower rate or a cheaper variant of '" +
+            problem.stages[parts.front().stage].name + "'" + (overloaded ? "" : ", less slack") + ", or another core";
+  return out;
 }
 
 // All jobs of a stage run on its home cores, so the stages must be divided among the cores. Exact while the search
 // stays small; says nothing otherwise. Only for one remaining option per stage.
-std::string refute_partition(const Problem& problem, const Options& options, const std::vector<Least>& least) {
+}  // namespace
+
+std::string refute_partition(const Problem& problem, const Options& options) {
   for (const std::vector<Choice>& stage : options) {
     if (stage.size() != 1 || stage.front().budget.cores != 1) return "";
   }
+  const std::vector<Least> least = least_of(Open(problem, options, {}));
   std::vector<std::size_t> order(options.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
@@ -225,9 +357,13 @@ std::string refute_partition(const Problem& problem, const Options& options, con
          problem.stages[order.front()].name + "', lower its rate, or let it use two cores";
 }
 
+namespace {
+
 // In the worst arrival of a locked sensor's sample, a reaction limit forces one job of each stage of the chain into
 // [latest arrival, sample before + limit]. Such windows of several chains may hold more work than the cores.
-std::string refute_windows(const Problem& problem, const Options& options, const std::vector<Least>& least) {
+std::optional<Refutation> refute_windows(const Open& open, const std::vector<Least>& least,
+                                         const std::vector<std::uint32_t>& cores) {
+  const Problem& problem = open.problem;
   struct Window {
     std::size_t stage;
     std::size_t chain;
@@ -256,8 +392,16 @@ std::string refute_windows(const Problem& problem, const Options& options, const
       }
     }
   }
-  if (windows_of_jobs.empty() || windows_of_jobs.size() > 400) return "";
-  const auto cores = static_cast<std::int64_t>(problem.board.cores.size());
+  if (windows_of_jobs.empty() || windows_of_jobs.size() > 400) return std::nullopt;
+  std::vector<std::int64_t> costs;  // of one job, by stage, on these cores
+  for (std::size_t stage = 0; stage < open.places.size(); ++stage) {
+    std::int64_t cost = std::numeric_limits<std::int64_t>::max();
+    for (const Open::Place& place : open.places[stage]) {
+      cost = std::min(cost, place.length.ns * shared(*place.cores, cores));
+    }
+    costs.push_back(open.places[stage].empty() ? 0 : cost);
+  }
+  const auto width = static_cast<std::int64_t>(cores.size());
   std::stable_sort(windows_of_jobs.begin(), windows_of_jobs.end(),
                    [](const Window& a, const Window& b) { return a.to < b.to; });
   for (const Window& first : windows_of_jobs) {
@@ -278,37 +422,167 @@ std::string refute_windows(const Problem& problem, const Options& options, const
           free_from = window.to;
         }
         if (jobs == 0) continue;
-        std::int64_t cost = std::numeric_limits<std::int64_t>::max();
-        for (const Choice& choice : options[stage]) {
-          cost = std::min(cost, (windows(problem) + choice.budget.time).ns * choice.budget.cores);
-        }
+        const std::int64_t cost = costs[stage];
+        if (cost == 0) continue;
         work += jobs * cost;
         parts.push_back(problem.stages[stage].name + " " + std::to_string(jobs) + " x " + ms_text({cost}));
       }
-      if (work <= cores * (to - from)) continue;
-      return "too much work in a window: between " + ms_text({from}) + " and " + ms_text({to}) +
-             " of the hyperperiod the limits of chains with locked sensors force " + ms_text({work}) +
-             " of core time (" + list_text(parts) + ") into " + ms_text({cores * (to - from)}) + ": " +
-             ms_text({work - cores * (to - from)}) +
-             " too much. Shift the phase of a sensor, raise a limit by that much, or shorten a stage";
+      const std::int64_t excess = work - width * (to - from);
+      if (excess <= 0) continue;
+      Refutation out;
+      out.certificate.rule = Certificate::Rule::kWindow;
+      out.certificate.cores = cores;
+      out.certificate.from = {from};
+      out.certificate.to = {to};
+      out.certificate.excess = excess;
+      out.why = "too much work in a window: between " + ms_text({from}) + " and " + ms_text({to}) +
+                " of the hyperperiod the limits of chains with locked sensors force " + ms_text({work}) +
+                " of core time (" + list_text(parts) + ") into " + ms_text({width * (to - from)}) +
+                (cores.size() == problem.board.cores.size() ? "" : " of " + cores_text(problem, cores)) + ": " +
+                ms_text({excess}) +
+                " too much. Shift the phase of a sensor, raise a limit by that much, or shorten a stage";
+      return out;
     }
   }
-  return "";
+  return std::nullopt;
 }
 
 }  // namespace
 
-std::string refute(const Problem& problem, const Options& options) {
-  const std::vector<Least> least = least_of(problem, options);
-  for (const Chain& chain : problem.chains) {
-    if (std::string why = refute_chain(problem, options, least, chain); !why.empty()) return why;
+std::optional<Refutation> refute(const Problem& problem, const Options& options, const Homes& homes) {
+  const Open open(problem, options, homes);
+  const std::vector<Least> least = least_of(open);
+  for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
+    if (!open.places[stage].empty()) continue;
+    return refute_stage(open, stage);
   }
-  for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
-    if (std::string why = refute_stage(problem, options, stage); !why.empty()) return why;
+  for (std::uint32_t chain = 0; chain < problem.chains.size(); ++chain) {
+    if (auto found = refute_chain(problem, options, least, chain)) return found;
   }
-  if (std::string why = refute_load(problem, options, least); !why.empty()) return why;
-  if (std::string why = refute_partition(problem, options, least); !why.empty()) return why;
-  return refute_windows(problem, options, least);
+  for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
+    if (auto found = refute_stage(open, stage)) return found;
+  }
+  if (auto found = refute_memory(problem, options)) return found;
+  const std::vector<std::uint32_t> all = all_cores(problem);
+  if (auto found = refute_load(open, all)) return found;
+  if (!homes.empty()) {
+    for (const std::uint32_t core : all) {
+      if (auto found = refute_load(open, {core})) return found;
+    }
+  }
+  if (auto found = refute_windows(open, least, all)) return found;
+  if (!homes.empty()) {
+    for (const std::uint32_t core : all) {
+      if (auto found = refute_windows(open, least, {core})) return found;
+    }
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+class Prover {
+ public:
+  Prover(const Problem& problem, std::uint64_t nodes) : problem_(problem), nodes_(nodes) {
+    for (const Stage& stage : problem.stages) options_.push_back(options_of(problem.board, stage));
+    homes_.resize(problem.stages.size());
+  }
+
+  std::optional<Certificate> close() {
+    if (nodes_ == 0) return std::nullopt;
+    --nodes_;
+    if (std::optional<Refutation> found = refute(problem_, options_, homes_)) return std::move(found->certificate);
+    Certificate out;
+    if (const std::optional<std::uint32_t> stage = dearest([&](std::size_t s) { return options_[s].size() > 1; })) {
+      out.rule = Certificate::Rule::kOptions;
+      out.stage = *stage;
+      const std::vector<Choice> all = options_[*stage];
+      for (const Choice& choice : all) {
+        options_[*stage] = {choice};
+        std::optional<Certificate> part = close();
+        if (!part) return std::nullopt;
+        out.parts.push_back(std::move(*part));
+      }
+      options_[*stage] = all;
+      return out;
+    }
+    if (const std::optional<std::uint32_t> stage = dearest([&](std::size_t s) { return homes_[s].empty(); })) {
+      out.rule = Certificate::Rule::kHomes;
+      out.stage = *stage;
+      const auto sets = core_sets(problem_.board, options_[*stage].front().budget.cores);
+      for (std::size_t i = 0; i < sets.size(); ++i) {
+        if (const std::optional<std::size_t> like = twin(sets, i)) {
+          Certificate same;
+          same.rule = Certificate::Rule::kSame;
+          same.cores = sets[*like];
+          out.parts.push_back(std::move(same));
+          continue;
+        }
+        homes_[*stage] = sets[i];
+        std::optional<Certificate> part = close();
+        homes_[*stage].clear();
+        if (!part) return std::nullopt;
+        out.parts.push_back(std::move(*part));
+      }
+      return out;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // The stage that takes most core time, among those that are asked for.
+  template <class Asked>
+  std::optional<std::uint32_t> dearest(const Asked& asked) const {
+    std::optional<std::uint32_t> best;
+    std::int64_t most = -1;
+    for (std::uint32_t stage = 0; stage < options_.size(); ++stage) {
+      if (!asked(stage)) continue;
+      std::int64_t demand = 0;
+      for (const Choice& choice : options_[stage]) {
+        demand = std::max(demand, choice.budget.time.ns * choice.rate * choice.budget.cores);
+      }
+      if (demand > most) {
+        most = demand;
+        best = stage;
+      }
+    }
+    return best;
+  }
+
+  [[nodiscard]] bool equal(std::uint32_t a, std::uint32_t b) const {
+    const Core& x = problem_.board.cores[a];
+    const Core& y = problem_.board.cores[b];
+    if (x.reserve != y.reserve || x.wakeup_window != y.wakeup_window || x.publish_window != y.publish_window)
+      return false;
+    return std::all_of(homes_.begin(), homes_.end(),
+                       [&](const std::vector<std::uint32_t>& home) { return shared(home, {a}) == shared(home, {b}); });
+  }
+
+  // An earlier set that differs from set i only by equal cores.
+  [[nodiscard]] std::optional<std::size_t> twin(const std::vector<std::vector<std::uint32_t>>& sets,
+                                                std::size_t i) const {
+    for (std::size_t earlier = 0; earlier < i; ++earlier) {
+      std::vector<std::uint32_t> gone;
+      std::vector<std::uint32_t> come;
+      std::set_difference(sets[earlier].begin(), sets[earlier].end(), sets[i].begin(), sets[i].end(),
+                          std::back_inserter(gone));
+      std::set_difference(sets[i].begin(), sets[i].end(), sets[earlier].begin(), sets[earlier].end(),
+                          std::back_inserter(come));
+      if (gone.size() == 1 && equal(gone[0], come[0])) return earlier;
+    }
+    return std::nullopt;
+  }
+
+  const Problem& problem_;
+  std::uint64_t nodes_;
+  Options options_;
+  Homes homes_;
+};
+
+}  // namespace
+
+std::optional<Certificate> prove_infeasible(const Problem& problem, std::uint64_t nodes) {
+  return Prover(problem, nodes).close();
 }
 
 }  // namespace takt::sched

@@ -1,11 +1,13 @@
-// Reasons why no table can exist, cheapest first. Each is a proof: it holds for every table of the combinations it was
-// asked about, and a reader can check it with a pocket calculator.
+// Reasons why no table can exist, cheapest first. Each is a proof: it holds for every table of the choices it was asked
+// about, comes with its certificate, and a reader can check it with a pocket calculator.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "scheduler/model/certificate.h"
 #include "scheduler/synthesis/table.h"
 
 namespace takt::sched {
@@ -13,9 +15,24 @@ namespace takt::sched {
 // What a stage may still choose: rate, variant and core count.
 using Options = std::vector<std::vector<Choice>>;  // by stage, best first
 
-// The first rule that shows that no table exists for any combination of `options`; "" when none does. Rules: chain
-// against its limit, one stage against its period, the load of all cores, the partition of stages to home cores,
-// window energy.
-std::string refute(const Problem& problem, const Options& options);
+// The core sets a stage is restricted to, by stage; empty: any.
+using Homes = std::vector<std::vector<std::uint32_t>>;
+
+struct Refutation {
+  Certificate certificate;  // a leaf
+  std::string why;
+};
+
+// The first rule that shows that no table exists for any combination of `options`: a chain against its limit, one stage
+// against its period, memory, the load of all cores, of one core, window energy.
+std::optional<Refutation> refute(const Problem& problem, const Options& options, const Homes& homes = {});
+
+// Why the stages cannot be divided among the cores, when every stage has one option on one core; "" when they can, or
+// when that would take long to find out.
+std::string refute_partition(const Problem& problem, const Options& options);
+
+// A certificate for the whole problem: branches over options, then over home cores, with leaves from refute(). nullopt
+// when a branch stays open or more than `nodes` would be needed.
+std::optional<Certificate> prove_infeasible(const Problem& problem, std::uint64_t nodes);
 
 }  // namespace takt::sched

@@ -17,8 +17,9 @@ bool comes_before(const Problem& problem, std::size_t producer, std::size_t cons
 
 }  // namespace
 
-Search::Search(const Problem& problem, const Choices& choices, std::uint64_t seed)
-    : problem_(&problem), choices_(choices), evaluator_(problem), random_(seed) {
+Search::Search(const Problem& problem, const Choices& choices, std::uint64_t seed,
+               std::optional<Clock::time_point> until)
+    : problem_(&problem), choices_(choices), evaluator_(problem), random_(seed), until_(until) {
   const std::size_t stages = problem.stages.size();
   const std::size_t cores = problem.board.cores.size();
   core_sets_.resize(kMaxGang + 1);
@@ -169,7 +170,7 @@ SearchResult Search::construct(std::uint64_t nodes) {
                                  Rule::kRate,         Rule::kPacking,    Rule::kFileOrder};
   const std::uint64_t end = nodes_ + nodes;
   SearchResult result;
-  for (std::size_t round = 0; nodes_ < end; ++round) {
+  for (std::size_t round = 0; nodes_ < end && !out_of_time(); ++round) {
     const std::uint64_t before = nodes_;
     const bool greedy = round < kRules.size();
     Table table(*problem_, choices_);
@@ -196,7 +197,7 @@ void Search::improve(SearchResult& result, std::uint64_t nodes, bool stop_when_f
   const std::uint64_t end = nodes_ + nodes;
   const std::size_t stages = problem_->stages.size();
   const std::size_t patience = 20 + 12 * stages;
-  for (std::size_t idle = 0; idle < patience && nodes_ < end;) {
+  for (std::size_t idle = 0; idle < patience && nodes_ < end && !out_of_time();) {
     if (stop_when_feasible && result.score.feasible()) return;
     Table table = *result.table;
     // Either random stages or the stages of one chain, which only together can move along the circle.

@@ -1,6 +1,7 @@
 // List scheduling with a portfolio of priority rules, then ruin and recreate, for one combination of choices.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -17,13 +18,16 @@ struct SearchResult {
 
 class Search {
  public:
-  Search(const Problem& problem, const Choices& choices, std::uint64_t seed);
+  using Clock = std::chrono::steady_clock;
+  Search(const Problem& problem, const Choices& choices, std::uint64_t seed,
+         std::optional<Clock::time_point> until = std::nullopt);
 
   // Builds tables until one meets all limits or `nodes` candidate positions were tried.
   SearchResult construct(std::uint64_t nodes);
   // Takes some stages out and puts them back better, until `nodes` are used or nothing improves any more.
   void improve(SearchResult& result, std::uint64_t nodes, bool stop_when_feasible);
   [[nodiscard]] std::uint64_t nodes_used() const { return nodes_; }
+  [[nodiscard]] bool out_of_time() const { return until_ && Clock::now() >= *until_; }
 
  private:
   enum class Rule { kCriticalPath, kChainSlack, kLoad, kDeadline, kRate, kFileOrder, kPacking, kRandom };
@@ -38,6 +42,7 @@ class Search {
   Choices choices_;
   Evaluator evaluator_;
   std::mt19937_64 random_;
+  std::optional<Clock::time_point> until_;
   std::uint64_t nodes_ = 0;
   std::vector<std::vector<std::vector<std::uint32_t>>> core_sets_;  // by k
   std::vector<double> tail_;   // by stage: longest remaining path in budgets, own included

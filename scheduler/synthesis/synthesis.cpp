@@ -29,20 +29,6 @@ std::vector<Choice> choices_of(const Stage& stage, const Quality& quality) {
   return out;
 }
 
-Options all_options(const Problem& problem) {
-  Options out;
-  for (const Stage& stage : problem.stages) {
-    std::vector<Choice> choices;
-    for (std::size_t rate = 0; rate < stage.rates.size(); ++rate) {
-      for (std::size_t variant = 0; variant < stage.variants.size(); ++variant) {
-        for (const Choice& choice : choices_of(stage, {rate, variant})) choices.push_back(choice);
-      }
-    }
-    out.push_back(std::move(choices));
-  }
-  return out;
-}
-
 // Calls `visit` with every vector whose entry i lies below sizes[i] and whose sum of costs is `total`, in lexicographic
 // order, until it returns false. Returns false when stopped.
 bool visit_with_sum(const std::vector<std::vector<std::size_t>>& costs, std::size_t total,
@@ -199,17 +185,35 @@ void note_what_was_given_up(const Problem& problem, const Schedule& schedule, co
 
 }  // namespace
 
+namespace {
+
+// Why no table exists for these options, "" when no rule says so.
+std::string refusal(const Problem& problem, const Options& options) {
+  if (const std::optional<Refutation> refutation = refute(problem, options)) return refutation->why;
+  return refute_partition(problem, options);
+}
+
+}  // namespace
+
 Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
   Answer answer;
   if (Status status = check(problem); !status) {
     answer.reason = "the problem is not well-formed: " + status.error().message;
     return answer;
   }
-  if (std::string why = refute(problem, all_options(problem)); !why.empty()) {
+  Options everything;
+  for (const Stage& stage : problem.stages) everything.push_back(options_of(problem.board, stage));
+  if (std::optional<Refutation> refutation = refute(problem, everything)) {
     answer.verdict = Verdict::kInfeasible;
-    answer.reason = std::move(why);
+    answer.reason = std::move(refutation->why);
+    answer.certificate = std::make_shared<const Certificate>(std::move(refutation->certificate));
     return answer;
   }
+  std::optional<Search::Clock::time_point> until;
+  if (options.seconds > 0) {
+    until = Search::Clock::now() + std::chrono::nanoseconds(static_cast<std::int64_t>(options.seconds * 1e9));
+  }
+  const auto out_of_time = [&] { return until && Search::Clock::now() >= *until; };
   bool all_listed = true;
   bool all_refuted = true;
   std::string first_refusal;  // why the preferred combination was not taken
@@ -224,30 +228,31 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
     for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
       left.push_back(choices_of(problem.stages[stage], qualities[stage]));
     }
-    if (const std::string why = refute(problem, left); !why.empty()) {
+    if (const std::string why = refusal(problem, left); !why.empty()) {
       if (first_refusal.empty()) first_refusal = why;
       ++refuted;
       continue;
     }
     bool gangs_listed = true;
     for (const Choices& choices : gangs_in_order(problem, qualities, gangs_listed)) {
-      if (nodes >= options.node_limit) break;
+      if (nodes >= options.node_limit || out_of_time()) break;
       Options single;
       for (const Choice& choice : choices) single.push_back({choice});
-      if (const std::string why = refute(problem, single); !why.empty()) {
+      if (const std::string why = refusal(problem, single); !why.empty()) {
         if (first_refusal.empty()) first_refusal = why;
         ++refuted;
         continue;
       }
       ++tried;
       all_refuted = false;
-      Search search(problem, choices, options.seed);
+      Search search(problem, choices, options.seed, until);
       const std::uint64_t allowance = std::min(share, options.node_limit - nodes);
       SearchResult result = search.construct(allowance / 2);
       search.improve(result, allowance - allowance / 2, true);
       if (result.table && result.score.feasible()) {
         search.improve(result, options.node_limit - std::min(nodes + search.nodes_used(), options.node_limit), false);
         answer.verdict = Verdict::kFeasible;
+        answer.cut_by_time = search.out_of_time();
         answer.schedule = to_schedule(problem, *result.table);
         note_what_was_given_up(problem, *answer.schedule, first_refusal, answer.notes);
         return answer;
@@ -261,13 +266,17 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
       if (result.table && (!best.table || result.score.better_than(best.score))) best = std::move(result);
     }
     all_refuted &= gangs_listed;
-    if (nodes >= options.node_limit) {
+    if (nodes >= options.node_limit || out_of_time()) {
       all_listed = false;
+      answer.cut_by_time = out_of_time();
       break;
     }
   }
-  if (all_refuted && all_listed) {
+  std::optional<Certificate> certificate;
+  if (all_refuted && all_listed) certificate = prove_infeasible(problem, options.node_limit);
+  if (certificate) {
     answer.verdict = Verdict::kInfeasible;
+    answer.certificate = std::make_shared<const Certificate>(std::move(*certificate));
     answer.reason = first_refusal;
     if (refuted > 1) {
       answer.reason += " (the other " + std::to_string(refuted - 1) +
@@ -276,6 +285,11 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
     return answer;
   }
   answer.verdict = Verdict::kUndecided;
+  if (all_refuted && all_listed) {
+    answer.reason = first_refusal + ". The complete proof needs more than " + std::to_string(options.node_limit) +
+                    " nodes; search longer";
+    return answer;
+  }
   answer.reason = "no table was found within " + std::to_string(options.node_limit) + " nodes over " +
                   std::to_string(tried) + (tried == 1 ? " combination" : " combinations") +
                   " of variant, rate and cores, and no rule proves that none exists. ";

@@ -10,8 +10,10 @@ namespace takt::sched {
 struct SynthesisOptions {
   std::uint64_t seed = 1;
   // Candidate positions tried before the search gives up or stops improving. The same problem, seed and limit give the
-  // same table on every machine; there is no limit in time.
+  // same table on every machine.
   std::uint64_t node_limit = 200'000;
+  // Limit in time as well, 0: none. An answer that it cut off depends on the machine and says so (Answer::cut_by_time).
+  double seconds = 0;
 };
 
 // feasible: a table that meets every limit, with bounds. infeasible: a proof in words (lower_bounds.h). undecided: the

@@ -24,11 +24,20 @@ class Simulation {
     std::uint64_t samples = 0;
   };
 
+  // From now on each stage skips that many consecutive jobs, once per run, at a random place.
+  void skip(std::vector<std::int64_t> jobs_by_stage) { skips_ = std::move(jobs_by_stage); }
+
   // One run of `hyperperiods` with its own phase; adds to the worst figures.
   void run(int hyperperiods, Worst& worst) {
     const std::int64_t h = problem_.hyperperiod.ns;
     const std::int64_t warm_up = 12 * h;
     const std::int64_t end = warm_up + hyperperiods * h;
+    first_skipped_.assign(skips_.size(), 0);
+    const std::int64_t place = between(13, 12 + std::max(1, hyperperiods / 2));
+    for (std::size_t stage = 0; stage < skips_.size(); ++stage) {
+      first_skipped_[stage] = place * schedule_.choices[stage].rate +
+                              between(-2 * schedule_.choices[stage].rate, 2 * schedule_.choices[stage].rate);
+    }
     make_samples(-2 * h, end + 3 * h);
     worst.samples += samples_.size();
     // Latch: the newest sample with arrival <= start.
@@ -36,6 +45,7 @@ class Simulation {
     std::map<std::int64_t, std::size_t> latched;  // job of the first stage -> sample
     std::size_t next = 0;
     for (std::int64_t job = 0; start(first, job) < end + 2 * h; ++job) {
+      if (skipped(first, job)) continue;
       while (next < samples_.size() && samples_[next].arrival <= start(first, job)) ++next;
       if (next > 0) latched[job] = next - 1;
     }
@@ -47,9 +57,12 @@ class Simulation {
     std::vector<Output> outputs;
     const std::uint32_t last = chain_.stages.back();
     for (std::int64_t job = 0; end_of(last, job) < end + h; ++job) {
+      if (skipped(last, job)) continue;
       std::int64_t source = job;
-      for (std::size_t i = chain_.stages.size(); i-- > 1;)
+      for (std::size_t i = chain_.stages.size(); i-- > 1;) {
         source = bound(chain_.stages[i], chain_.stages[i - 1], source);
+        while (skipped(chain_.stages[i - 1], source)) --source;
+      }
       const auto found = latched.find(source);
       if (source >= 0 && found != latched.end()) outputs.push_back({end_of(last, job), found->second});
     }
@@ -175,10 +188,15 @@ class Simulation {
     return -1;
   }
 
+  [[nodiscard]] bool skipped(std::uint32_t stage, std::int64_t job) const {
+    return stage < skips_.size() && job >= first_skipped_[stage] && job < first_skipped_[stage] + skips_[stage];
+  }
+
   const Problem& problem_;
   const Schedule& schedule_;
   const Chain& chain_;
   std::mt19937_64 random_;
+  std::vector<std::int64_t> skips_, first_skipped_;  // by stage
   std::vector<Sample> samples_;
 };
 

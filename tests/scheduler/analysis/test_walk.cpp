@@ -94,6 +94,12 @@ TEST(Walk, ThreeRatesGiveTheAgeOfTheNotes) {
   EXPECT_EQ(bound.bounds[1].ns, 153'333'333);  // maximum reaction time = maximum data age
   EXPECT_EQ(bound.bounds[0].ns, 53'333'333);
   EXPECT_EQ(bound.bounds[2].ns, 53'333'333);
+  // One skipped job of I costs a whole period of U: there is no such term as one period of I.
+  const ChainBound skipped = walk_with_skips(problem, schedule, 0, {0, 1, 0});
+  EXPECT_EQ(skipped.bounds[3].ns, 253'333'333);
+  EXPECT_EQ(skipped.bounds[1].ns, 253'333'333);
+  const ChainBound none = walk_with_skips(problem, schedule, 0, {});
+  EXPECT_EQ(none.bounds[3].ns, bound.bounds[3].ns);
 }
 
 TEST(Walk, LockedSensorThatArrivesTooLateIsUsedATurnLater) {
@@ -161,6 +167,60 @@ TEST(Walk, BoundsAreNeverExceededAndAreMet) {
   std::cout << samples << " samples, " << judged << " bounds, loosest measured/bound " << loosest << "\n";
   EXPECT_GE(samples, 1'000'000u);
   EXPECT_GE(judged, 200);
+}
+
+TEST(Skips, NoneLeavesTheBoundsAsTheyAre) {
+  int chains = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    const Problem problem = test::random_problem(seed, false);
+    const Answer answer = synthesize(problem, {seed, 300});
+    if (!answer.schedule) continue;
+    for (std::uint32_t c = 0; c < problem.chains.size(); ++c) {
+      const ChainBound bound = walk(problem, *answer.schedule, c);
+      const ChainBound same = walk_with_skips(problem, *answer.schedule, c, {});
+      for (const std::size_t q : {1u, 2u, 3u})
+        EXPECT_EQ(same.bounds[q].ns, bound.bounds[q].ns) << problem.name << " " << q;
+      EXPECT_GE(same.bounds[0].ns, bound.bounds[0].ns) << problem.name;
+      ++chains;
+    }
+  }
+  EXPECT_GT(chains, 150);
+}
+
+// Bursts of skipped jobs in every stage at once, at random places, under the same adversary: no bound is exceeded, and
+// reaction and ages are met wherever enough places were tried.
+TEST(Skips, BoundsAreNeverExceededAndAreMet) {
+  std::uint64_t samples = 0;
+  int judged = 0;
+  int met = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Problem problem = seed == 0 ? test::perception() : test::random_problem(seed, false);
+    const Answer answer = synthesize(problem, {seed, 300});
+    if (!answer.schedule) continue;
+    std::mt19937_64 random(seed);
+    std::vector<std::int64_t> skips;
+    for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
+      skips.push_back(static_cast<std::int64_t>(random() % 3));
+    }
+    for (std::uint32_t c = 0; c < problem.chains.size(); ++c) {
+      const ChainBound bound = walk_with_skips(problem, *answer.schedule, c, skips);
+      test::Simulation simulation(problem, *answer.schedule, c, seed * 100 + c);
+      simulation.skip(skips);
+      test::Simulation::Worst worst;
+      for (int run = 0; run < 600; ++run) simulation.run(8, worst);
+      samples += worst.samples;
+      for (std::size_t q = 0; q < kQuantities; ++q) {
+        EXPECT_LE(worst.ns[q], bound.bounds[q].ns)
+            << problem.name << ", " << problem.chains[c].name << ", " << name_of(static_cast<Quantity>(q));
+        if (q == 0) continue;
+        met += worst.ns[q] >= bound.bounds[q].ns - 10 ? 1 : 0;
+        ++judged;
+      }
+    }
+  }
+  std::cout << samples << " samples, " << met << " of " << judged << " bounds met\n";
+  EXPECT_GE(samples, 1'000'000u);
+  EXPECT_GE(met * 10, judged * 7);
 }
 
 }  // namespace

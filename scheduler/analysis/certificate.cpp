@@ -1,0 +1,471 @@
+#include "scheduler/analysis/certificate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "scheduler/model/text.h"
+
+namespace takt::sched {
+namespace {
+
+using Rule = Certificate::Rule;
+using Cores = std::vector<std::uint32_t>;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kQuantityKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
+
+class Checker {
+ public:
+  explicit Checker(const Problem& problem) : problem_(problem) {
+    for (const Stage& stage : problem.stages) {
+      options_.push_back(options_of(problem.board, stage));
+      fixed_option_.emplace_back();
+      fixed_home_.emplace_back();
+    }
+  }
+
+  Status check_part(const Certificate& part, const std::string& where) {
+    switch (part.rule) {
+      case Rule::kChain: return leaf(part, where, part.chain < problem_.chains.size() ? chain(part) : kUnknown);
+      case Rule::kStage: return leaf(part, where, part.stage < problem_.stages.size() ? stage(part) : kUnknown);
+      case Rule::kMemory: return leaf(part, where, memory());
+      case Rule::kLoad: return leaf(part, where, known(part.cores) ? load(part.cores) : kUnknown);
+      case Rule::kWindow: return leaf(part, where, known(part.cores) ? window(part) : kUnknown);
+      case Rule::kSame: return refuse(where, "'same' stands for a whole problem");
+      case Rule::kOptions: return options(part, where);
+      case Rule::kHomes: return homes(part, where);
+    }
+    return refuse(where, "unknown rule");
+  }
+
+ private:
+  static constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
+
+  static tl::unexpected<Error> refuse(const std::string& where, const std::string& why) {
+    return fail(Code::kGate, "the certificate does not hold: " + where + ": " + why);
+  }
+
+  static Status leaf(const Certificate& part, const std::string& where, std::int64_t excess) {
+    const std::string rule = name_of(part.rule);
+    if (excess == kUnknown) return refuse(where, "rule '" + rule + "' speaks of something the problem does not have");
+    if (excess < 1)
+      return refuse(where, "rule '" + rule + "' does not close it: " + std::to_string(1 - excess) + " short");
+    if (excess != part.excess) {
+      return refuse(where, "rule '" + rule + "' gives an excess of " + std::to_string(excess) + ", stated is " +
+                               std::to_string(part.excess));
+    }
+    return {};
+  }
+
+  Status options(const Certificate& part, const std::string& where) {
+    if (part.stage >= problem_.stages.size()) return refuse(where, "unknown stage");
+    if (fixed_option_[part.stage]) return refuse(where, "the stage's option was chosen before");
+    const std::vector<Choice>& all = options_[part.stage];
+    if (part.parts.size() != all.size()) {
+      return refuse(where, std::to_string(part.parts.size()) + " parts for " + std::to_string(all.size()) +
+                               " options of '" + problem_.stages[part.stage].name + "'");
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      fixed_option_[part.stage] = i;
+      TAKT_RETURN_IF_ERROR(
+          check_part(part.parts[i], where + " > " + problem_.stages[part.stage].name + " option " + std::to_string(i)));
+    }
+    fixed_option_[part.stage].reset();
+    return {};
+  }
+
+  Status homes(const Certificate& part, const std::string& where) {
+    if (part.stage >= problem_.stages.size()) return refuse(where, "unknown stage");
+    if (!fixed_home_[part.stage].empty()) return refuse(where, "the stage's home was chosen before");
+    const std::vector<Choice> left = choices(part.stage);
+    if (left.empty() || std::any_of(left.begin(), left.end(), [&](const Choice& choice) {
+          return choice.budget.cores != left.front().budget.cores;
+        })) {
+      return refuse(where, "the stage's number of cores is not known");
+    }
+    const std::vector<Cores> sets = core_sets(problem_.board, left.front().budget.cores);
+    if (part.parts.size() != sets.size()) {
+      return refuse(where, std::to_string(part.parts.size()) + " parts for " + std::to_string(sets.size()) +
+                               " core sets of '" + problem_.stages[part.stage].name + "'");
+    }
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      const std::string here = where + " > " + problem_.stages[part.stage].name + " on set " + std::to_string(i);
+      if (part.parts[i].rule == Rule::kSame) {
+        const auto like = std::find(sets.begin(), sets.end(), part.parts[i].cores);
+        const auto at = static_cast<std::size_t>(like - sets.begin());
+        if (like == sets.end() || at == i || part.parts[at].rule == Rule::kSame || !exchangeable(sets[i], *like)) {
+          return refuse(here, "it is not the same as the set it names");
+        }
+        continue;
+      }
+      fixed_home_[part.stage] = sets[i];
+      TAKT_RETURN_IF_ERROR(check_part(part.parts[i], here));
+      fixed_home_[part.stage].clear();
+    }
+    return {};
+  }
+
+  // The sets differ by one core each, and nothing that has been decided tells these two cores apart.
+  [[nodiscard]] bool exchangeable(const Cores& a, const Cores& b) const {
+    Cores only_a;
+    Cores only_b;
+    for (const std::uint32_t core : a) {
+      if (!contains(b, core)) only_a.push_back(core);
+    }
+    for (const std::uint32_t core : b) {
+      if (!contains(a, core)) only_b.push_back(core);
+    }
+    if (only_a.size() != 1 || only_b.size() != 1) return false;
+    const Core& x = problem_.board.cores[only_a[0]];
+    const Core& y = problem_.board.cores[only_b[0]];
+    if (x.reserve != y.reserve || x.wakeup_window != y.wakeup_window || x.publish_window != y.publish_window)
+      return false;
+    return std::none_of(fixed_home_.begin(), fixed_home_.end(),
+                        [&](const Cores& home) { return contains(home, only_a[0]) != contains(home, only_b[0]); });
+  }
+
+  static bool contains(const Cores& cores, std::uint32_t core) {
+    return std::find(cores.begin(), cores.end(), core) != cores.end();
+  }
+  [[nodiscard]] bool known(const Cores& cores) const {
+    const std::set<std::uint32_t> distinct(cores.begin(), cores.end());
+    return !cores.empty() && distinct.size() == cores.size() && *distinct.rbegin() < problem_.board.cores.size();
+  }
+
+  // ---- what is left to choose ---------------------------------------------------------------------------------
+
+  [[nodiscard]] std::vector<Choice> choices(std::uint32_t stage) const {
+    if (!fixed_option_[stage]) return options_[stage];
+    return {options_[stage][*fixed_option_[stage]]};
+  }
+  // Calls `visit(choice, cores, slot length)` for every way the stage may still run.
+  template <class Visit>
+  void each_way(std::uint32_t stage, const Visit& visit) const {
+    for (const Choice& choice : choices(stage)) {
+      std::vector<Cores> sets = core_sets(problem_.board, choice.budget.cores);
+      if (!fixed_home_[stage].empty()) sets = {fixed_home_[stage]};
+      for (const Cores& cores : sets) {
+        if (cores.size() != static_cast<std::size_t>(choice.budget.cores)) continue;
+        std::int64_t wakeup = 0;
+        std::int64_t publish = 0;
+        for (const std::uint32_t core : cores) {
+          wakeup = std::max(wakeup, problem_.board.cores[core].wakeup_window.ns);
+          publish = std::max(publish, problem_.board.cores[core].publish_window.ns);
+        }
+        visit(choice, cores, wakeup + choice.budget.time.ns + publish);
+      }
+    }
+  }
+  [[nodiscard]] std::int64_t shortest(std::uint32_t stage) const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    each_way(stage, [&](const Choice&, const Cores&, std::int64_t length) { least = std::min(least, length); });
+    return least == std::numeric_limits<std::int64_t>::max() ? 0 : least;
+  }
+  [[nodiscard]] std::int64_t room(std::uint32_t core) const {
+    return static_cast<std::int64_t>(
+        std::floor(static_cast<double>(problem_.hyperperiod.ns) * (1.0 - idle_share(problem_.board.cores[core]))));
+  }
+
+  // ---- rules: by how much, in ns or bytes ---------------------------------------------------------------------
+
+  [[nodiscard]] std::int64_t chain(const Certificate& part) const {
+    const Chain& chain = problem_.chains[part.chain];
+    const std::optional<Duration>& limit = chain.limits[static_cast<std::size_t>(part.quantity)];
+    if (!limit) return kUnknown;
+    const Sensor& sensor = problem_.sensors[chain.sensor];
+    std::int64_t path = 0;
+    std::int64_t uses = std::numeric_limits<std::int64_t>::max();  // of new samples per hyperperiod, at most
+    for (const std::uint32_t stage : chain.stages) {
+      path += shortest(stage);
+      std::int64_t rate = 0;
+      for (const Choice& choice : choices(stage)) rate = std::max(rate, choice.rate);
+      uses = std::min(uses, rate);
+    }
+    if (uses < 1) return kUnknown;
+    const std::int64_t apart = problem_.hyperperiod.ns / uses;  // two uses, somewhere in the hyperperiod
+    std::int64_t sensor_terms = sensor.delay_max.ns;
+    if (sensor.phase) {
+      if (part.quantity != Quantity::kLatency) sensor_terms += sensor.phase->jitter.ns;
+      if (part.quantity == Quantity::kReaction || part.quantity == Quantity::kAgeUntilReplaced) {
+        sensor_terms += std::max(sensor.period.ns, apart);
+      }
+    } else {
+      const std::int64_t period = longest_period(sensor).ns;
+      switch (part.quantity) {
+        case Quantity::kLatency: sensor_terms += std::min(period, apart); break;
+        case Quantity::kAgeAtOutput: sensor_terms += period; break;
+        case Quantity::kReaction:
+        case Quantity::kAgeUntilReplaced: sensor_terms += period + apart; break;
+      }
+    }
+    // Rounding to nanoseconds: less than two per slot and for the sensor.
+    return path + sensor_terms - 2 * static_cast<std::int64_t>(chain.stages.size() + 1) - limit->ns;
+  }
+
+  [[nodiscard]] std::int64_t stage(const Certificate& part) const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    each_way(part.stage, [&](const Choice& choice, const Cores& cores, std::int64_t length) {
+      std::int64_t most = kUnknown;
+      for (const std::uint32_t core : cores) most = std::max(most, length * choice.rate - room(core));
+      least = std::min(least, most);
+    });
+    return least == std::numeric_limits<std::int64_t>::max() ? 1 : least;  // no way at all: too few cores
+  }
+
+  [[nodiscard]] std::int64_t memory() const {
+    if (problem_.board.memory == 0) return kUnknown;
+    std::int64_t resident = 0;
+    std::int64_t largest_arena = 0;
+    for (std::uint32_t stage = 0; stage < problem_.stages.size(); ++stage) {
+      std::optional<std::int64_t> least;
+      std::optional<std::int64_t> least_arena;
+      for (const Choice& choice : choices(stage)) {
+        const Variant& variant = problem_.stages[stage].variants[choice.variant];
+        least = std::min(least.value_or(variant.resident), variant.resident);
+        least_arena = std::min(least_arena.value_or(variant.arena), variant.arena);
+      }
+      resident += least.value_or(0);
+      largest_arena = std::max(largest_arena, least_arena.value_or(0));
+    }
+    return resident + largest_arena - problem_.board.memory;
+  }
+
+  [[nodiscard]] std::int64_t load(const Cores& cores) const {
+    std::int64_t slots = 0;
+    std::int64_t slots_and_slack = 0;
+    for (std::uint32_t stage = 0; stage < problem_.stages.size(); ++stage) {
+      std::optional<std::int64_t> least;
+      std::optional<std::int64_t> least_with;
+      each_way(stage, [&](const Choice& choice, const Cores& home, std::int64_t length) {
+        std::int64_t here = 0;
+        for (const std::uint32_t core : home) here += contains(cores, core) ? choice.rate : 0;
+        least = std::min(least.value_or(here * length), here * length);
+        const std::int64_t with = here * (length + problem_.stages[stage].slack.ns);
+        least_with = std::min(least_with.value_or(with), with);
+      });
+      slots += least.value_or(0);
+      slots_and_slack += least_with.value_or(0);
+    }
+    std::int64_t rooms = 0;
+    for (const std::uint32_t core : cores) rooms += room(core);
+    return std::max(slots - rooms, slots_and_slack - problem_.hyperperiod.ns * static_cast<std::int64_t>(cores.size()));
+  }
+
+  // Jobs that limits of chains with locked sensors force into [from, to].
+  [[nodiscard]] std::int64_t window(const Certificate& part) const {
+    const std::int64_t from = part.from.ns;
+    const std::int64_t to = part.to.ns;
+    if (to <= from || to - from > problem_.hyperperiod.ns) return kUnknown;
+    std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> forced(problem_.stages.size());  // end, start
+    for (const Chain& chain : problem_.chains) {
+      const Sensor& sensor = problem_.sensors[chain.sensor];
+      const std::optional<SamplePattern> pattern = sample_pattern(sensor, problem_.hyperperiod);
+      std::int64_t limit = std::numeric_limits<std::int64_t>::max();
+      for (const Quantity quantity : {Quantity::kReaction, Quantity::kAgeUntilReplaced}) {
+        if (const auto& own = chain.limits[static_cast<std::size_t>(quantity)]) limit = std::min(limit, own->ns);
+      }
+      if (!pattern || pattern->hyperperiods != 1 || limit == std::numeric_limits<std::int64_t>::max()) continue;
+      for (std::int64_t sample = 1; sample <= pattern->samples; ++sample) {
+        const std::int64_t stamp = sensor.phase->offset.ns + sample * problem_.hyperperiod.ns / pattern->samples;
+        const std::int64_t before = sensor.phase->offset.ns + (sample - 1) * problem_.hyperperiod.ns / pattern->samples;
+        std::int64_t first = stamp + sensor.phase->jitter.ns + sensor.delay_max.ns;
+        std::int64_t last = before + limit;
+        for (const std::uint32_t stage : chain.stages) last -= shortest(stage);
+        for (const std::uint32_t stage : chain.stages) {
+          last += shortest(stage);
+          if (first >= from && last + 2 <= to) forced[stage].emplace_back(last + 2, first);
+          first += shortest(stage);
+        }
+      }
+    }
+    std::int64_t work = 0;
+    for (std::uint32_t stage = 0; stage < problem_.stages.size(); ++stage) {
+      // One job may serve several windows; disjoint ones need one each.
+      std::sort(forced[stage].begin(), forced[stage].end());
+      std::int64_t jobs = 0;
+      std::int64_t reached = std::numeric_limits<std::int64_t>::min();
+      for (const auto& [end, start] : forced[stage]) {
+        if (start < reached) continue;
+        ++jobs;
+        reached = end;
+      }
+      if (jobs == 0) continue;
+      std::optional<std::int64_t> least;
+      each_way(stage, [&](const Choice&, const Cores& home, std::int64_t length) {
+        const auto here =
+            std::count_if(home.begin(), home.end(), [&](std::uint32_t c) { return contains(part.cores, c); });
+        least = std::min(least.value_or(here * length), here * length);
+      });
+      work += jobs * least.value_or(0);
+    }
+    return work - static_cast<std::int64_t>(part.cores.size()) * (to - from);
+  }
+
+  const Problem& problem_;
+  std::vector<std::vector<Choice>> options_;
+  std::vector<std::optional<std::size_t>> fixed_option_;
+  std::vector<Cores> fixed_home_;
+};
+
+Json part_json(const Problem& problem, const Certificate& part) {
+  Json out{{"rule", name_of(part.rule)}};
+  switch (part.rule) {
+    case Rule::kChain:
+      out["chain"] = problem.chains[part.chain].name;
+      out["quantity"] = kQuantityKeys[static_cast<std::size_t>(part.quantity)];
+      break;
+    case Rule::kStage:
+    case Rule::kOptions:
+    case Rule::kHomes: out["stage"] = problem.stages[part.stage].name; break;
+    case Rule::kLoad:
+    case Rule::kWindow:
+    case Rule::kSame:
+      out["cores"] = Json::array();
+      for (const std::uint32_t core : part.cores) out["cores"].push_back(problem.board.cores[core].name);
+      break;
+    case Rule::kMemory: break;
+  }
+  if (part.rule == Rule::kWindow) {
+    out["from_ns"] = part.from.ns;
+    out["to_ns"] = part.to.ns;
+  }
+  if (part.rule == Rule::kOptions || part.rule == Rule::kHomes) {
+    out["parts"] = Json::array();
+    for (const Certificate& child : part.parts) out["parts"].push_back(part_json(problem, child));
+  } else if (part.rule != Rule::kSame) {
+    out[part.rule == Rule::kMemory ? "excess_bytes" : "excess_ns"] = part.excess;
+  }
+  return out;
+}
+
+class Reader {
+ public:
+  explicit Reader(const Problem& problem) : problem_(problem) {}
+
+  Result<Certificate> part(const nlohmann::json& json, std::size_t depth) const {
+    const std::string where = "part at depth " + std::to_string(depth) + ": ";
+    if (depth > 2 * problem_.stages.size()) return fail(Code::kInput, where + "deeper than the problem has choices");
+    if (!json.is_object()) return fail(Code::kInput, where + "expected an object");
+    TAKT_ASSIGN(const std::string rule, text(json, "rule", where));
+    Certificate out;
+    bool found = false;
+    for (const Rule candidate : {Rule::kChain, Rule::kStage, Rule::kMemory, Rule::kLoad, Rule::kWindow, Rule::kSame,
+                                 Rule::kOptions, Rule::kHomes}) {
+      if (rule != name_of(candidate)) continue;
+      out.rule = candidate;
+      found = true;
+    }
+    if (!found) return fail(Code::kInput, where + "unknown rule '" + rule + "'");
+    if (out.rule == Rule::kChain) {
+      TAKT_ASSIGN(out.chain, index(json, "chain", problem_.chains, where));
+      TAKT_ASSIGN(const std::string quantity, text(json, "quantity", where));
+      const auto* key = std::find(std::begin(kQuantityKeys), std::end(kQuantityKeys), quantity);
+      if (key == std::end(kQuantityKeys)) return fail(Code::kInput, where + "unknown quantity '" + quantity + "'");
+      out.quantity = static_cast<Quantity>(key - std::begin(kQuantityKeys));
+    }
+    if (out.rule == Rule::kStage || out.rule == Rule::kOptions || out.rule == Rule::kHomes) {
+      TAKT_ASSIGN(out.stage, index(json, "stage", problem_.stages, where));
+    }
+    if (out.rule == Rule::kLoad || out.rule == Rule::kWindow || out.rule == Rule::kSame) {
+      const auto list = json.find("cores");
+      if (list == json.end() || !list->is_array()) return fail(Code::kInput, where + "'cores' must be a list");
+      for (const nlohmann::json& item : *list) {
+        TAKT_ASSIGN(const std::uint32_t core, index(item, problem_.board.cores, "cores", where));
+        out.cores.push_back(core);
+      }
+    }
+    if (out.rule == Rule::kWindow) {
+      TAKT_ASSIGN(out.from.ns, figure(json, "from_ns", where));
+      TAKT_ASSIGN(out.to.ns, figure(json, "to_ns", where));
+    }
+    if (out.rule == Rule::kOptions || out.rule == Rule::kHomes) {
+      const auto list = json.find("parts");
+      if (list == json.end() || !list->is_array()) return fail(Code::kInput, where + "'parts' must be a list");
+      for (const nlohmann::json& item : *list) {
+        TAKT_ASSIGN(Certificate child, part(item, depth + 1));
+        out.parts.push_back(std::move(child));
+      }
+    } else if (out.rule != Rule::kSame) {
+      TAKT_ASSIGN(out.excess, figure(json, out.rule == Rule::kMemory ? "excess_bytes" : "excess_ns", where));
+    }
+    return out;
+  }
+
+  static Result<std::string> text(const nlohmann::json& json, const char* key, const std::string& where) {
+    const auto item = json.find(key);
+    if (item == json.end() || !item->is_string()) return fail(Code::kInput, where + "'" + key + "' must be a text");
+    return item->get<std::string>();
+  }
+
+ private:
+  static Result<std::int64_t> figure(const nlohmann::json& json, const char* key, const std::string& where) {
+    const auto item = json.find(key);
+    constexpr std::int64_t kMost = std::int64_t{1} << 60;
+    if (item == json.end() || !item->is_number_integer() ||
+        (item->is_number_unsigned() && item->get<std::uint64_t>() > static_cast<std::uint64_t>(kMost)) ||
+        std::abs(item->get<std::int64_t>() / 2) > kMost / 2) {
+      return fail(Code::kInput, where + "'" + key + "' must be a whole number");
+    }
+    return item->get<std::int64_t>();
+  }
+  template <class T>
+  static Result<std::uint32_t> index(const nlohmann::json& item, const std::vector<T>& list, const char* key,
+                                     const std::string& where) {
+    if (!item.is_string()) return fail(Code::kInput, where + "'" + key + "' must hold names");
+    const auto& name = item.get_ref<const std::string&>();
+    for (std::uint32_t i = 0; i < list.size(); ++i) {
+      if (list[i].name == name) return i;
+    }
+    return fail(Code::kInput, where + "'" + key + "': nothing is named '" + name + "'");
+  }
+  template <class T>
+  static Result<std::uint32_t> index(const nlohmann::json& json, const char* key, const std::vector<T>& list,
+                                     const std::string& where) {
+    const auto item = json.find(key);
+    if (item == json.end()) return fail(Code::kInput, where + "'" + key + "' is missing");
+    return index(*item, list, key, where);
+  }
+
+  const Problem& problem_;
+};
+
+}  // namespace
+
+Status check_certificate(const Problem& problem, const Certificate& certificate) {
+  TAKT_RETURN_IF_ERROR(check(problem));
+  return Checker(problem).check_part(certificate, "root");
+}
+
+std::string certificate_json(const Problem& problem, const Certificate& certificate) {
+  Json root{{"takt_certificate", 1}, {"problem", digest_of(problem).hex()}, {"name", problem.name}};
+  root["proof"] = part_json(problem, certificate);
+  return root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Certificate> read_certificate(const Problem& problem, std::string_view text) {
+  nlohmann::json root;
+  try {
+    root = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    return fail(Code::kInput,
+                "certificate: no JSON at byte " + std::to_string(error.byte) + "; write one with --certificate");
+  }
+  const auto version = root.find("takt_certificate");
+  if (!root.is_object() || version == root.end() || *version != 1) {
+    return fail(Code::kInput, "certificate: 'takt_certificate' must be 1");
+  }
+  TAKT_ASSIGN(const std::string made_for, Reader::text(root, "problem", "certificate: "));
+  if (made_for != digest_of(problem).hex()) {
+    return fail(Code::kGate, "the certificate was made for another problem (" + made_for + "), this one is " +
+                                 digest_of(problem).hex() + ": same pipeline, board, budgets and what-ifs?");
+  }
+  const auto proof = root.find("proof");
+  if (proof == root.end()) return fail(Code::kInput, "certificate: 'proof' is missing");
+  return Reader(problem).part(*proof, 0);
+}
+
+}  // namespace takt::sched

@@ -1,0 +1,43 @@
+// A proof that no table exists, as plain values: a tree whose branches cover every choice and whose leaves are closed
+// by arithmetic. Made by scheduler/synthesis, replayed without any search by scheduler/analysis.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "scheduler/model/model.h"
+
+namespace takt::sched {
+
+struct Certificate {
+  enum class Rule {
+    kChain,    // slots end to end and sensor terms exceed a limit of `chain`
+    kStage,    // one stage cannot keep its period on any core
+    kMemory,   // what must be resident exceeds the board's memory
+    kLoad,     // what must run on `cores` exceeds what they have per hyperperiod
+    kWindow,   // the same for [from, to] of the hyperperiod, by limits of chains with locked sensors
+    kSame,     // this branch is the one of core set `cores` with two equal cores exchanged
+    kOptions,  // one part per option of `stage` (options_of)
+    kHomes,    // one part per core set of `stage`, whose option is known (core_sets)
+  };
+  Rule rule = Rule::kChain;
+  std::uint32_t chain = 0;
+  Quantity quantity = Quantity::kLatency;
+  std::uint32_t stage = 0;
+  std::vector<std::uint32_t> cores;
+  Duration from, to;
+  std::int64_t excess = 0;  // ns, or bytes for kMemory; at least 1 on kChain, kStage, kMemory, kLoad, kWindow
+  std::vector<Certificate> parts;
+};
+
+const char* name_of(Certificate::Rule rule);
+
+// Every choice a stage has on this board, best first: by rate, then variant, then core count. What needs more cores
+// than there are is left out.
+std::vector<Choice> options_of(const Board& board, const Stage& stage);
+
+// Every set of k cores, ascending, in lexicographic order.
+std::vector<std::vector<std::uint32_t>> core_sets(const Board& board, int k);
+
+}  // namespace takt::sched

@@ -1,0 +1,159 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <random>
+
+#include "scheduler/analysis/certificate.h"
+#include "scheduler/model/certificate.h"
+#include "scheduler/synthesis/synthesis.h"
+#include "tests/scheduler/synthesis/infeasible.h"
+#include "tests/scheduler/synthesis/problems.h"
+
+namespace takt::sched {
+namespace {
+
+using testing::HasSubstr;
+using Rule = Certificate::Rule;
+
+void count(const Certificate& part, std::map<std::string, int>& leaves) {
+  if (part.parts.empty()) ++leaves[name_of(part.rule)];
+  for (const Certificate& child : part.parts) count(child, leaves);
+}
+
+// A random part of the tree.
+Certificate& part_of(Certificate& root, std::mt19937_64& random) {
+  Certificate* part = &root;
+  while (!part->parts.empty() && random() % 4 != 0) part = &part->parts[random() % part->parts.size()];
+  return *part;
+}
+
+TEST(Certificate, AHundredInfeasibleProblemsAreProvedAndChecked) {
+  std::map<std::string, int> leaves;
+  std::map<std::string, int> kinds;
+  int proved = 0;
+  for (std::uint64_t seed = 0; proved < 120; ++seed) {
+    const Problem problem = test::infeasible_problem(seed);
+    ASSERT_TRUE(check(problem)) << seed << ": " << check(problem).error().message;
+    const Answer answer = synthesize(problem, {1, 20'000});
+    ASSERT_EQ(answer.verdict, Verdict::kInfeasible) << problem.name << ": " << answer.reason;
+    ASSERT_TRUE(answer.certificate) << problem.name;
+    const Status holds = check_certificate(problem, *answer.certificate);
+    EXPECT_TRUE(holds) << problem.name << ": " << holds.error().message;
+    EXPECT_FALSE(answer.reason.empty());
+    // Written and read back it is the same, and belongs to this problem only.
+    const std::string text = certificate_json(problem, *answer.certificate);
+    const Result<Certificate> again = read_certificate(problem, text);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(certificate_json(problem, *again), text);
+    Problem other = problem;
+    other.stages[0].slack += nanoseconds(1);
+    EXPECT_THAT(read_certificate(other, text).error().message, HasSubstr("another problem"));
+    count(*answer.certificate, leaves);
+    ++kinds[problem.name.substr(0, problem.name.find(' '))];
+    ++proved;
+  }
+  for (const auto& [kind, n] : kinds) std::cout << kind << ": " << n << " problems\n";
+  for (const auto& [rule, n] : leaves) std::cout << rule << ": " << n << " leaves\n";
+  for (const char* rule : {"chain", "stage", "memory", "load", "window", "same"}) EXPECT_GT(leaves[rule], 0) << rule;
+}
+
+// Whatever is changed in a certificate, it is refused: every figure must come out to the nanosecond.
+TEST(Certificate, MutatedOnesAreRefused) {
+  std::map<std::string, int> refused;
+  int all = 0;
+  for (std::uint64_t seed = 0; seed < 140; ++seed) {
+    const Problem problem = test::infeasible_problem(seed);
+    const Answer answer = synthesize(problem, {1, 20'000});
+    ASSERT_TRUE(answer.certificate);
+    const std::string original = certificate_json(problem, *answer.certificate);
+    std::mt19937_64 random(seed);
+    const auto mutate = [&](const char* name, const std::function<bool(Certificate&)>& change) {
+      Certificate certificate = *answer.certificate;
+      Certificate& part = part_of(certificate, random);
+      if (!change(part)) return;
+      if (certificate_json(problem, certificate) == original) return;
+      ++all;
+      const Status status = check_certificate(problem, certificate);
+      if (!status) {
+        EXPECT_EQ(status.error().code, Code::kGate) << name;
+        ++refused[name];
+        return;
+      }
+      ADD_FAILURE() << problem.name << ": " << name << " is accepted\n" << certificate_json(problem, certificate);
+    };
+    const auto leaf = [](const Certificate& part) { return part.parts.empty() && part.rule != Rule::kSame; };
+    mutate("excess", [&](Certificate& part) {
+      return leaf(part) && (part.excess += 1 + static_cast<std::int64_t>(random() % 2) * -2, true);
+    });
+    mutate("other rule", [&](Certificate& part) {
+      if (!leaf(part)) return false;
+      part.rule = static_cast<Rule>((static_cast<int>(part.rule) + 1 + static_cast<int>(random() % 4)) % 5);
+      if (part.cores.empty()) part.cores = {0};
+      return part.rule != Rule::kChain || !problem.chains.empty();
+    });
+    mutate("lost part", [&](Certificate& part) { return !part.parts.empty() && (part.parts.pop_back(), true); });
+    mutate("doubled part",
+           [&](Certificate& part) { return !part.parts.empty() && (part.parts.push_back(part.parts.front()), true); });
+    mutate("other stage", [&](Certificate& part) {
+      if (part.rule != Rule::kStage && part.parts.empty()) return false;
+      part.stage = (part.stage + 1) % static_cast<std::uint32_t>(problem.stages.size());
+      return true;
+    });
+    mutate("other cores", [&](Certificate& part) {
+      if (part.cores.empty()) return false;
+      part.cores[0] = (part.cores[0] + 1) % static_cast<std::uint32_t>(problem.board.cores.size());
+      return true;
+    });
+    mutate("later window",
+           [&](Certificate& part) { return part.rule == Rule::kWindow && (part.from += microseconds(50), true); });
+    mutate("cut branch", [&](Certificate& part) {
+      if (part.parts.size() < 2) return false;
+      part.parts[0] = Certificate{};
+      part.parts[0].rule = Rule::kSame;
+      part.parts[0].cores = {1};
+      return true;
+    });
+  }
+  for (const auto& [name, n] : refused) std::cout << name << ": " << n << " refused\n";
+  std::cout << all << " mutations\n";
+  EXPECT_GE(all, 200);
+  EXPECT_EQ(refused.size(), 8u);
+}
+
+TEST(Certificate, NothingIsProvedAboutFeasibleProblems) {
+  const Problem problem = test::perception();
+  std::mt19937_64 random(3);
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Answer answer = synthesize(test::infeasible_problem(seed), {1, 20'000});
+    ASSERT_TRUE(answer.certificate);
+    EXPECT_FALSE(check_certificate(problem, *answer.certificate)) << seed;
+  }
+}
+
+TEST(Certificate, UnreadableFilesAreRefusedWithAPlace) {
+  const Problem problem = test::infeasible_problem(0);
+  const std::string good = certificate_json(problem, *synthesize(problem).certificate);
+  const auto message = [&](const std::string& text) {
+    const Result<Certificate> read = read_certificate(problem, text);
+    return read ? std::string("read") : read.error().message;
+  };
+  EXPECT_THAT(message(""), HasSubstr("no JSON at byte"));
+  EXPECT_THAT(message(good.substr(0, good.size() / 2)), HasSubstr("no JSON at byte"));
+  EXPECT_THAT(message("[]"), HasSubstr("takt_certificate"));
+  EXPECT_THAT(message("{\"takt_certificate\": 2}"), HasSubstr("must be 1"));
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from << " in\n" << good;
+    return message(text.replace(at, from.size(), to));
+  };
+  EXPECT_THAT(replaced("\"rule\": \"", "\"rule\": \"x"), HasSubstr("unknown rule 'x"));
+  EXPECT_THAT(replaced("\"proof\"", "\"prove\""), HasSubstr("'proof' is missing"));
+  EXPECT_THAT(replaced("_ns\": ", "_ns\": 1.5e3, \"x\": "), HasSubstr("whole number"));
+  EXPECT_THAT(replaced("\"takt_certificate\": 1", "\"takt_certificate\": \"1\""), HasSubstr("must be 1"));
+}
+
+}  // namespace
+}  // namespace takt::sched
