@@ -83,7 +83,7 @@ Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, co
   }
   if (options.optimise) TAKT_RETURN_IF_ERROR(run_passes(graph, {.after = options.after_pass}));
   TAKT_ASSIGN(lower::Lowered lowered,
-              lower::lower(graph, {.target = options.target, .parts = options.parts, .memory = {}}));
+              lower::lower(graph, {.target = options.target, .parts = options.parts}));
   plan::Description& d = lowered.description;
   d.name = options.name.empty() ? graph.name : options.name;
   d.source = source;

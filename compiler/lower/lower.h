@@ -21,7 +21,7 @@ namespace takt::lower {
 struct Options {
   kernels::Target target = kernels::Target::kAvx2;
   std::vector<std::uint16_t> parts = {1, 2};  // numbers of workers that the plan admits
-  MemoryOptions memory;
+  MemoryOptions memory = {};
 };
 
 struct Lowered {

@@ -77,6 +77,7 @@ bool recognise(Graph& graph, const Uses& uses, std::size_t n) {
   for (const ValueId target : graph.nodes[n].outputs) {
     const Shape& shape = graph[target].type->shape;
     if (shape.rank != 4 || shape.elements() == 0 || !moves(graph, graph.nodes[n])) continue;
+    if (uses.readers(target).empty() && !uses.is_result(target)) continue;  // what an earlier match left of a split
     const bool already = graph.nodes[n].op == "takt.ChannelGather";
     std::vector<std::size_t> path;
     std::vector<std::size_t> best;
