@@ -25,6 +25,9 @@ void add_demo(CLI::App& app, Command& chosen);
 void add_simulate(CLI::App& app, Command& chosen);
 void add_init(CLI::App& app, Command& chosen);
 void add_rig(CLI::App& app, Command& chosen);
+void add_model(CLI::App& app, Command& chosen);
+void add_compile(CLI::App& app, Command& chosen);
+void add_plan(CLI::App& app, Command& chosen);
 void add_schedule(CLI::App& app, Command& chosen);
 void add_profile(CLI::App& app, Command& chosen);
 void add_replay(CLI::App& app, Command& chosen);
@@ -64,8 +67,13 @@ struct ScheduleOptions {
   std::string pipeline;
   std::string budgets;               // "" = declared budgets
   std::vector<std::string> what_if;  // "stage.budget=+20%"
+  std::vector<std::string> models;   // "stage=FILE", "stage/variant=FILE"
   std::uint64_t seed = 1;
 };
+// --model STAGE=FILE, and what was given with it. kUsage when it has another form.
+void add_model_option(CLI::App& verb, std::vector<std::string>& models);
+Result<pipeline::ModelFiles> model_files(const std::vector<std::string>& models);
+
 void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positional_pipeline = true);
 
 struct Admitted {

@@ -40,6 +40,9 @@ int main(int argc, char** argv) {
   takt::app::add_demo(app, chosen);
   takt::app::add_init(app, chosen);
   takt::app::add_rig(app, chosen);
+  takt::app::add_model(app, chosen);
+  takt::app::add_compile(app, chosen);
+  takt::app::add_plan(app, chosen);
   takt::app::add_schedule(app, chosen);
   takt::app::add_profile(app, chosen);
   takt::app::add_replay(app, chosen);

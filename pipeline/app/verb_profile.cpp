@@ -13,12 +13,15 @@ namespace {
 
 struct Options {
   std::string pipeline, out = "budgets.yaml";
+  std::vector<std::string> models;
   pipeline::ProfileOptions profile;
   bool quiet = false;
 };
 
 int run(const Options& options) {
-  const Result<pipeline::PipelineConfig> config = pipeline::load_pipeline(options.pipeline);
+  const Result<pipeline::ModelFiles> models = model_files(options.models);
+  if (!models) return report_error(models.error());
+  const Result<pipeline::PipelineConfig> config = pipeline::load_pipeline(options.pipeline, *models);
   if (!config) return report_error(config.error());
   pipeline::ProfileOptions profile_options = options.profile;
   profile_options.stop = &interrupted();
@@ -57,6 +60,7 @@ void add_profile(CLI::App& app, Command& chosen) {
   CLI::App* verb =
       app.add_subcommand("profile", "Measure execution-time budgets of every stage, variant and core count");
   verb->add_option("pipeline", options->pipeline, "pipeline file")->required();
+  add_model_option(*verb, options->models);
   verb->add_option("-o,--out", options->out, "budgets file to write")->capture_default_str();
   verb->add_option("--samples", options->profile.samples, "runs per budget; fewer than 1000 is exploratory")
       ->check(CLI::Range(10, 10'000'000))

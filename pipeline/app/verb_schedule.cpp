@@ -41,6 +41,25 @@ int run(const Options& options) {
 
 }  // namespace
 
+void add_model_option(CLI::App& verb, std::vector<std::string>& models) {
+  verb.add_option("--model", models,
+                  "STAGE=FILE: the ONNX file of a stage's network, instead of the one that its contract names; "
+                  "STAGE/VARIANT=FILE for one variant (repeatable)");
+}
+
+Result<pipeline::ModelFiles> model_files(const std::vector<std::string>& models) {
+  pipeline::ModelFiles out;
+  for (const std::string& text : models) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+      return fail(Code::kUsage,
+                  "--model expects STAGE=FILE, for example camera_detect=FastestDet.onnx; found '" + text + "'");
+    }
+    out[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return out;
+}
+
 void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positional_pipeline) {
   if (positional_pipeline) {
     verb.add_option("pipeline", options.pipeline, "pipeline file, for example configs/pipelines/sim.yaml")->required();
@@ -48,11 +67,13 @@ void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positio
   verb.add_option("--budgets", options.budgets, "budgets file written by `takt profile` (default: declared budgets)");
   verb.add_option("--what-if", options.what_if,
                   "change the problem first: stage.budget=+20%, stage.budget=12ms, stage.rate=10, stage.cores=2");
+  add_model_option(verb, options.models);
   verb.add_option("--seed", options.seed, "seed of the search (the answer is the same for the same seed)");
 }
 
 Result<Admitted> admit(const ScheduleOptions& options) {
-  TAKT_ASSIGN(pipeline::PipelineConfig config, pipeline::load_pipeline(options.pipeline));
+  TAKT_ASSIGN(const pipeline::ModelFiles models, model_files(options.models));
+  TAKT_ASSIGN(pipeline::PipelineConfig config, pipeline::load_pipeline(options.pipeline, models));
   std::string other_machine;
   if (!options.budgets.empty()) {
     TAKT_ASSIGN(const sched::BudgetTable budgets, sched::load_budgets(options.budgets));

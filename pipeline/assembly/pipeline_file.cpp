@@ -1,7 +1,12 @@
 #include "pipeline/assembly/pipeline_file.h"
 
+#include <algorithm>
 #include <filesystem>
 
+#include "pipeline/models/compile_model.h"
+#include "pipeline/models/contract_file.h"
+#include "pipeline/stages/camera_network.h"
+#include "runtime/base/suggest.h"
 #include "scheduler/dispatch/record.h"
 #include "scheduler/model/yaml.h"
 #include "sensors/messages/messages.h"
@@ -38,6 +43,76 @@ std::size_t sensor_behind(const sched::Problem& problem, std::size_t stage) {
   return 0;
 }
 
+// Names of sensors::PixelFormat, as in docs/model_format.md.
+const std::vector<std::string> kPixelFormats{"rgb8", "bgr8", "mono8", "nv12", "bayer_rggb8"};
+
+sensors::PixelFormat read_pixel_format(const YamlNode& params) {
+  const auto node = params.find("pixel_format");
+  if (!node) return sensors::PixelFormat::kRgb8;
+  const std::string name = node->one_of(kPixelFormats);
+  const auto at = std::find(kPixelFormats.begin(), kPixelFormats.end(), name);
+  // Numbered from 1 in this order; a wrong word is an error of the document.
+  return at == kPixelFormats.end() ? sensors::PixelFormat::kRgb8
+                                   : static_cast<sensors::PixelFormat>(at - kPixelFormats.begin() + 1);
+}
+
+// Where a variant's contract is named, until the rig and the document are known to be sound.
+struct NamedModel {
+  std::size_t stage = 0, variant = 0;
+  std::string contract;
+};
+
+// What `type` and `model` of a stage's variants say.
+void read_variants(const YamlNode& list, const std::string& pipeline_file, std::size_t stage, StageConfig& out,
+                   std::vector<NamedModel>& models) {
+  const std::vector<YamlNode> items = list.items();
+  for (std::size_t v = 0; v < items.size(); ++v) {
+    VariantConfig& variant = out.variants.emplace_back();
+    variant.name = items[v].at("name").text();
+    const auto type = items[v].find("type");
+    variant.type = type ? type->one_of(stage_types()) : out.type;
+    const auto model = items[v].find("model");
+    if (variant.type == "camera_network") {
+      if (!model) items[v].error("a variant of type camera_network needs 'model', the file of its model's contract");
+      if (model) models.push_back({stage, v, beside(pipeline_file, model->text())});
+    } else if (model) {
+      model->error("only variants of type camera_network have a model; this one is of type " + variant.type);
+    }
+  }
+}
+
+const sensors::RigSensor* camera_of(const StageConfig& stage) {
+  for (const StageConnection& connection : stage.connections) {
+    if (connection.sensor != nullptr && connection.sensor->camera) return connection.sensor;
+  }
+  return nullptr;
+}
+
+// Cores that some budget of the variant uses: what its plan is partitioned for.
+std::vector<std::uint16_t> parts_of(const sched::Variant& variant) {
+  std::vector<std::uint16_t> parts;
+  for (const sched::Budget& budget : variant.budgets) parts.push_back(static_cast<std::uint16_t>(budget.cores));
+  std::sort(parts.begin(), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  return parts;
+}
+
+// Every key of `files` must name something that has a model.
+Status check_model_files(const ModelFiles& files, const PipelineConfig& config, const std::vector<NamedModel>& models) {
+  std::vector<std::string> known;
+  for (const NamedModel& model : models) {
+    const std::string& stage = config.stages[model.stage].name;
+    if (known.empty() || std::find(known.begin(), known.end(), stage) == known.end()) known.push_back(stage);
+    known.push_back(stage + "/" + config.problem.stages[model.stage].variants[model.variant].name);
+  }
+  for (const auto& [name, file] : files) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return fail(Code::kUsage, config.file + ": no stage with a model is called '" + name + "'" +
+                                  (known.empty() ? "; this pipeline has none" : did_you_mean(name, known)));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::uint32_t payload_schema(sensors::SensorKind kind) {
@@ -60,17 +135,27 @@ std::uint64_t payload_capacity(const sensors::RigSensor& sensor) {
   return 0;
 }
 
+const VariantConfig& StageConfig::variant(const std::string& variant_name) const {
+  const auto at =
+      std::find_if(variants.begin(), variants.end(), [&](const VariantConfig& v) { return v.name == variant_name; });
+  return at == variants.end() ? variants.front() : *at;
+}
+
 Result<std::unique_ptr<Stage>> PipelineConfig::create(std::size_t stage, std::size_t variant) const {
+  const VariantConfig& chosen = stages[stage].variant(problem.stages[stage].variants[variant].name);
   StageSpec spec;
-  spec.type = stages[stage].type;
-  spec.variant = problem.stages[stage].variants[variant].name;
+  spec.type = chosen.type;
+  spec.variant = chosen.name;
   spec.name = stages[stage].name;
   spec.inputs = stages[stage].connections;
   spec.rig = rig.get();
+  spec.plan = chosen.plan;
+  spec.model = chosen.model;
+  spec.pixel_format = stages[stage].pixel_format;
   return create_stage(spec, params_[stage]);
 }
 
-Result<PipelineConfig> load_pipeline(const std::string& path) {
+Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files) {
   TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
   const YamlNode root = document.root();
   PipelineConfig config;
@@ -88,6 +173,7 @@ Result<PipelineConfig> load_pipeline(const std::string& path) {
   for (const sensors::RigSensor& sensor : config.rig->sensors) timing.push_back(timing_of(sensor));
   config.problem = sched::read_problem(root, config.name, board, timing);
 
+  std::vector<NamedModel> models;
   const std::vector<YamlNode> nodes = root.at("stages").items();
   for (std::size_t s = 0; s < nodes.size() && s < config.problem.stages.size(); ++s) {
     const sched::Stage& stage = config.problem.stages[s];
@@ -95,6 +181,9 @@ Result<PipelineConfig> load_pipeline(const std::string& path) {
     out.name = stage.name;
     out.type = nodes[s].at("type").one_of(stage_types());
     config.params_.push_back(nodes[s].at("params"));
+    const std::size_t models_before = models.size();
+    read_variants(nodes[s].at("variants"), path, s, out, models);
+    if (models.size() > models_before) out.pixel_format = read_pixel_format(config.params_.back());
     const std::vector<YamlNode> inputs = nodes[s].at("inputs").items();
     for (std::size_t i = 0; i < inputs.size() && i < stage.inputs.size(); ++i) {
       const auto required = inputs[i].find("required");
@@ -124,6 +213,22 @@ Result<PipelineConfig> load_pipeline(const std::string& path) {
       connection.sensor_index = sensor_behind(config.problem, input.source);
       connection.schema = kObjectListSchema;
     }
+  }
+  TAKT_RETURN_IF_ERROR(check_model_files(model_files, config, models));
+  for (const NamedModel& model : models) {
+    StageConfig& stage = config.stages[model.stage];
+    VariantConfig& variant = stage.variants[model.variant];
+    const sched::Variant& planned = config.problem.stages[model.stage].variants[model.variant];
+    const sensors::RigSensor* camera = camera_of(stage);
+    if (camera == nullptr) continue;  // creating the stage says what is missing
+    std::string file;
+    for (const std::string& key : {stage.name, stage.name + "/" + planned.name}) {
+      if (const auto given = model_files.find(key); given != model_files.end()) file = given->second;
+    }
+    TAKT_ASSIGN(ModelContract contract, load_model(model.contract, file));
+    TAKT_ASSIGN(variant.plan,
+                compile_model(contract, picture_of(*camera->camera, stage.pixel_format), parts_of(planned)));
+    variant.model = std::make_shared<const ModelContract>(std::move(contract));
   }
   for (std::size_t s = 0; s < config.stages.size(); ++s) {
     for (std::size_t v = 0; v < config.problem.stages[s].variants.size(); ++v) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "pipeline/models/contract.h"
 #include "pipeline/stages/stage.h"
 #include "runtime/base/status.h"
 #include "runtime/base/yaml.h"
@@ -18,14 +20,29 @@ namespace takt::pipeline {
 std::uint32_t payload_schema(sensors::SensorKind kind);
 std::uint64_t payload_capacity(const sensors::RigSensor& sensor);
 
+// The perception side of a variant. A variant may be of another type than its stage, and names its own model.
+struct VariantConfig {
+  std::string name;
+  std::string type;
+  // camera_network: the model's contract, and its plan for the pictures of the stage's camera.
+  std::shared_ptr<const ModelContract> model;
+  std::shared_ptr<const plan::Plan> plan;
+};
+
 // The perception side of a stage; its scheduling side is Problem::stages[i].
 struct StageConfig {
   std::string name;
-  std::string type;
-  std::vector<StageConnection> connections;  // by input
-  std::vector<bool> required;                // by input: a job without it does not run (class `missing`)
+  std::string type;                                                 // of variants that name no other
+  std::vector<VariantConfig> variants;                              // by name: what-ifs may leave fewer in the problem
+  sensors::PixelFormat pixel_format = sensors::PixelFormat::kRgb8;  // of the pictures that plans are compiled for
+  std::vector<StageConnection> connections;                         // by input
+  std::vector<bool> required;  // by input: a job without it does not run (class `missing`)
   [[nodiscard]] std::string topic() const { return "/stage/" + name; }
+  [[nodiscard]] const VariantConfig& variant(const std::string& variant_name) const;
 };
+
+// ONNX files that replace those of the contracts: by "stage", or "stage/variant" for one of them.
+using ModelFiles = std::map<std::string, std::string>;
 
 struct PipelineConfig {
   std::string name;
@@ -38,12 +55,12 @@ struct PipelineConfig {
   [[nodiscard]] Result<std::unique_ptr<Stage>> create(std::size_t stage, std::size_t variant) const;
 
  private:
-  friend Result<PipelineConfig> load_pipeline(const std::string& path);
+  friend Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files);
   std::vector<YamlNode> params_;  // by stage
 };
 
-// Reads the pipeline file, its rig and its board, and creates every stage variant once, so that every error of every
-// file is reported here (kConfiguration) and none later.
-Result<PipelineConfig> load_pipeline(const std::string& path);
+// Reads the pipeline file, its rig, its board and its models, compiles the models, and creates every stage variant
+// once, so that every error of every file is reported here (kConfiguration) and none later.
+Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files = {});
 
 }  // namespace takt::pipeline

@@ -10,9 +10,11 @@
 
 #include "pipeline/assembly/environment.h"
 #include "pipeline/assembly/feeder.h"
+#include "pipeline/assembly/plan_info.h"
 #include "pipeline/assembly/recorder.h"
 #include "pipeline/assembly/stage_host.h"
 #include "pipeline/report/results.h"
+#include "runtime/exec/session.h"
 #include "runtime/memory/alloc_guard.h"
 #include "runtime/memory/process.h"
 #include "sensors/logs/decode.h"
@@ -259,8 +261,11 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   // Stages allocate everything now.
   std::vector<std::unique_ptr<Stage>> created;
   std::vector<std::uint64_t> output_bytes;
+  std::vector<exec::Session*> sessions;  // by stage; null for plain code. The hosts own the stages
   for (std::size_t s = 0; s < stages.size(); ++s) {
     TAKT_ASSIGN(auto stage, config.create(s, schedule.choices[s].variant));
+    sessions.push_back(stage->session());
+    if (sessions.back() != nullptr) sessions.back()->enable_profile(true);
     output_bytes.push_back(stage->output_bytes());
     created.push_back(std::move(stage));
   }
@@ -405,6 +410,17 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     TAKT_ASSIGN(const Digest hash, digest_file(path));
     data.inputs.push_back({role, path, hash});
   }
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (sessions[s] == nullptr) continue;
+    const std::string& variant = stages[s].variants[schedule.choices[s].variant].name;
+    const ModelContract& model = *config.stages[s].variant(variant).model;
+    for (const auto& [role, path] :
+         {std::pair<std::string, std::string>{"contract ", model.contract_file}, {"model ", model.file}}) {
+      TAKT_ASSIGN(const Digest hash, digest_file(path));
+      data.inputs.push_back({role + stages[s].name, path, hash});
+    }
+    data.plans.push_back(plan_info(static_cast<std::uint32_t>(s), model, *sessions[s]));
+  }
   // First of all warnings: whatever the run computed stands on these values.
   std::vector<std::string>& warnings = data.environment.warnings;
   const std::vector<std::string> assumed = assumptions(rig);
@@ -434,8 +450,8 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   data.problem = config.problem;
   data.schedule = schedule;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    data.stages.push_back(
-        {config.stages[s].type, stages[s].variants[schedule.choices[s].variant].name, stage_topics[s]});
+    const std::string& variant = stages[s].variants[schedule.choices[s].variant].name;
+    data.stages.push_back({config.stages[s].variant(variant).type, variant, stage_topics[s]});
   }
   data.sensor_from_table = context.sensor_from_table;
   data.dispatch = *dispatched;

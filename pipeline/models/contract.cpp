@@ -2,6 +2,12 @@
 
 namespace takt::pipeline {
 
+std::uint64_t picture_bytes(const CameraPicture& picture) {
+  const std::uint64_t rows =
+      picture.format == kernels::PixelSource::kNv12 ? std::uint64_t{picture.height} * 3 / 2 : picture.height;
+  return picture.offset + rows * picture.pitch;
+}
+
 kernels::Preprocess preprocess_of(const ModelInput& input, const CameraPicture& picture) {
   kernels::Preprocess out;
   out.source = picture.format;

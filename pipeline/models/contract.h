@@ -69,6 +69,8 @@ struct CameraPicture {
   std::uint32_t width = 0, height = 0, pitch = 0;
   std::uint64_t offset = 0;  // of pixel 0 in the payload
 };
+// Bytes from the start of the payload to the end of the picture.
+std::uint64_t picture_bytes(const CameraPicture& picture);
 kernels::Preprocess preprocess_of(const ModelInput& input, const CameraPicture& picture);
 
 }  // namespace takt::pipeline

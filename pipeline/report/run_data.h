@@ -20,7 +20,7 @@ namespace takt::pipeline {
 
 // One file that decided the bytes of the run.
 struct HashedInput {
-  std::string role;  // "log", "pipeline", "rig", "board", "budgets", "binary"
+  std::string role;  // "log", "pipeline", "rig", "board", "budgets", "binary", "model STAGE", "contract STAGE"
   std::string path;
   Digest digest;
 };
@@ -88,6 +88,36 @@ struct StageInfo {
   std::string topic;
 };
 
+// A tensor in the arena of a plan.
+struct PlanTensor {
+  std::string name;
+  std::uint64_t offset = 0, bytes = 0;
+  std::uint32_t first_step = 0, last_step = 0;
+};
+// One kernel call of a plan, and its times in this run over all parts (0 runs: the stage never came to it).
+struct PlanStep {
+  std::string kernel;
+  std::string nodes;  // of the model, separated by blanks; "" for what the compiler added
+  std::uint64_t flops = 0, bytes_moved = 0;
+  std::uint64_t live_bytes = 0;  // in the arena during this step
+  std::uint64_t runs = 0;
+  Duration minimum, maximum;
+};
+// The compiled graph of a stage in the variant that was taken.
+struct PlanInfo {
+  std::uint32_t stage = 0;
+  std::string model, model_file, licence;  // of the contract
+  std::string target;                      // "cpu:avx2"
+  Digest plan;
+  std::uint32_t operators_before = 0, operators_after = 0;  // passes
+  std::uint32_t views = 0, placements = 0, in_place = 0, reorders = 0, copies = 0;
+  std::uint64_t file_bytes = 0, weight_bytes = 0;
+  std::uint64_t arena_bytes = 0, lower_bound = 0;
+  std::string proof;  // what is known of the arena's size
+  std::vector<PlanStep> steps;
+  std::vector<PlanTensor> arena;
+};
+
 struct RunData {
   std::string run_folder;
   std::string command;  // reproduces the run
@@ -103,6 +133,7 @@ struct RunData {
   sched::Schedule schedule;
   std::vector<std::string> schedule_notes;
   std::vector<StageInfo> stages;  // by stage
+  std::vector<PlanInfo> plans;    // of the stages that run one
   ClockMap<TableDomain, SensorDomain> sensor_from_table;
   sched::DispatchResult dispatch;
   bool interrupted = false;

@@ -296,6 +296,48 @@ void describe(A& a, T& v) {
   a("variant", v.variant);
   a("topic", v.topic);
 }
+template <class A, Like<PlanTensor> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("offset", v.offset);
+  a("bytes", v.bytes);
+  a("first_step", v.first_step);
+  a("last_step", v.last_step);
+}
+template <class A, Like<PlanStep> T>
+void describe(A& a, T& v) {
+  a("kernel", v.kernel);
+  a("nodes", v.nodes);
+  a("flops", v.flops);
+  a("bytes_moved", v.bytes_moved);
+  a("live_bytes", v.live_bytes);
+  a("runs", v.runs);
+  a("minimum_ns", v.minimum);
+  a("maximum_ns", v.maximum);
+}
+template <class A, Like<PlanInfo> T>
+void describe(A& a, T& v) {
+  a("stage", v.stage);
+  a("model", v.model);
+  a("model_file", v.model_file);
+  a("licence", v.licence);
+  a("target", v.target);
+  a("plan", v.plan);
+  a("operators_before", v.operators_before);
+  a("operators_after", v.operators_after);
+  a("views", v.views);
+  a("placements", v.placements);
+  a("in_place", v.in_place);
+  a("reorders", v.reorders);
+  a("copies", v.copies);
+  a("file_bytes", v.file_bytes);
+  a("weight_bytes", v.weight_bytes);
+  a("arena_bytes", v.arena_bytes);
+  a("lower_bound", v.lower_bound);
+  a("proof", v.proof);
+  a("steps", v.steps);
+  a("arena", v.arena);
+}
 template <class A, Like<RunData> T>
 void describe(A& a, T& v) {
   a("command", v.command);
@@ -316,6 +358,7 @@ void describe(A& a, T& v) {
   a("schedule", v.schedule);
   a("schedule_notes", v.schedule_notes);
   a("stages", v.stages);
+  a("plans", v.plans);
   a("sensor_from_table", v.sensor_from_table);
   a("dispatch", v.dispatch);
   a("log_problems", v.log_problems);
@@ -345,6 +388,15 @@ Status check_indices(const RunData& run) {
     const sched::Choice& choice = run.schedule.choices[s];
     if (choice.rate <= 0 || choice.variant >= run.problem.stages[s].variants.size()) {
       return wrong("schedule.choices/" + std::to_string(s) + " has no such rate or variant");
+    }
+  }
+  for (const PlanInfo& plan : run.plans) {
+    if (plan.stage >= stages) return wrong("a plan names an unknown stage");
+    for (const PlanTensor& t : plan.arena) {
+      if (t.first_step > t.last_step || t.last_step >= plan.steps.size() || t.offset > plan.arena_bytes ||
+          t.bytes > plan.arena_bytes - t.offset) {
+        return wrong("a tensor lies outside of its plan's steps or arena");
+      }
     }
   }
   for (const sched::Slot& slot : run.schedule.slots) {

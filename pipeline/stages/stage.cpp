@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pipeline/stages/camera_classical.h"
+#include "pipeline/stages/camera_network.h"
 #include "pipeline/stages/fusion_tracker.h"
 #include "pipeline/stages/lidar_classical.h"
 #include "pipeline/stages/radar_cluster.h"
@@ -12,9 +13,9 @@ namespace takt::pipeline {
 
 namespace {
 
-// Only the camera stage has a cheaper variant so far.
+// Variants of a network are its models. "classical" is camera_classical's "full" beside networks.
 const std::vector<std::string>& variants_of(const std::string& type) {
-  static const std::vector<std::string> camera{"full", "lite"};
+  static const std::vector<std::string> camera{"full", "lite", "classical"};
   static const std::vector<std::string> others{"full"};
   return type == "camera_classical" ? camera : others;
 }
@@ -22,7 +23,8 @@ const std::vector<std::string>& variants_of(const std::string& type) {
 }  // namespace
 
 const std::vector<std::string>& stage_types() {
-  static const std::vector<std::string> types{"camera_classical", "lidar_classical", "radar_cluster", "fusion_tracker"};
+  static const std::vector<std::string> types{"camera_classical", "camera_network", "lidar_classical", "radar_cluster",
+                                              "fusion_tracker"};
   return types;
 }
 
@@ -31,6 +33,7 @@ Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNod
     return fail(Code::kConfiguration, "stage '" + spec.name + "' has the unknown type '" + spec.type + "'" +
                                           did_you_mean(spec.type, stage_types()));
   }
+  if (spec.type == "camera_network") return create_camera_network(spec, read_network_config(params));
   const std::vector<std::string>& variants = variants_of(spec.type);
   if (std::find(variants.begin(), variants.end(), spec.variant) == variants.end()) {
     return fail(Code::kConfiguration, "stage '" + spec.name + "' (" + spec.type + ") has no variant '" + spec.variant +

@@ -13,11 +13,20 @@
 #include <vector>
 
 #include "pipeline/messages/messages.h"
+#include "pipeline/models/contract.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 #include "runtime/base/yaml.h"
 #include "runtime/transport/chunk.h"
+#include "sensors/messages/messages.h"
 #include "sensors/rig/rig.h"
+
+namespace takt::plan {
+class Plan;
+}
+namespace takt::exec {
+class Session;
+}
 
 namespace takt::pipeline {
 
@@ -53,6 +62,8 @@ class Stage {
   // Fills chunks with the most expensive input of the declared capacity, for `takt profile`; input i of `inputs`.
   virtual void adversarial_input(std::size_t input, std::uint32_t seed, transport::ChunkHeader& header,
                                  std::span<std::byte> payload) const = 0;
+  // The plan it runs, with the times of its steps; nullptr for stages that are plain code.
+  [[nodiscard]] virtual exec::Session* session() { return nullptr; }
 };
 
 // How an input of a stage is connected: to a sensor of the rig, or to a stage whose objects come from a sensor.
@@ -63,14 +74,18 @@ struct StageConnection {
   std::uint32_t schema = 0;                    // payload that arrives
 };
 
-// Types: "camera_classical", "lidar_classical", "radar_cluster", "fusion_tracker". Reads its parameters from `params`
-// (errors are collected in the document) and allocates everything it will ever use.
+// Types: "camera_classical", "camera_network", "lidar_classical", "radar_cluster", "fusion_tracker". Reads its
+// parameters from `params` (errors are collected in the document) and allocates everything it will ever use.
 struct StageSpec {
   std::string type;
-  std::string variant;  // "full", "lite"
+  std::string variant;  // "full", "lite", "classical"
   std::string name;
   std::vector<StageConnection> inputs;
   const sensors::Rig* rig = nullptr;
+  // camera_network: its plan, compiled for pictures of the camera in this format, and the contract of its model.
+  std::shared_ptr<const plan::Plan> plan;
+  std::shared_ptr<const ModelContract> model;
+  sensors::PixelFormat pixel_format = sensors::PixelFormat::kRgb8;
 };
 Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNode& params);
 

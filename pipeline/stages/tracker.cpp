@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/reference/elementary.h"
+#include "pipeline/stages/usual_extent.h"
 
 namespace takt::pipeline {
 
@@ -15,19 +16,6 @@ constexpr float kEvidenceDecay = 0.9F;
 constexpr double kGrow = 0.5, kShrink = 0.05;  // share of a new extent that is believed
 constexpr double kTurn = 0.3;                  // and of a new yaw
 constexpr double kHeadingSpeed = 2;            // m/s above which an object is taken to drive forward
-
-struct Extent {
-  double length, width, height;
-};
-// What an object without a measured box is drawn as.
-Extent usual_extent(ObjectClass object_class) {
-  switch (object_class) {
-    case ObjectClass::kVehicle: return {4.5, 1.8, 1.6};
-    case ObjectClass::kPedestrian: return {0.6, 0.6, 1.75};
-    case ObjectClass::kCyclist: return {1.8, 0.6, 1.7};
-    default: return {1.0, 1.0, 1.5};
-  }
-}
 
 double clamp_log_odds(double value) { return std::clamp(value, kLogOddsMin, kLogOddsMax); }
 

@@ -1,0 +1,21 @@
+// From a contract to a plan: the ONNX file compiled for the pictures of one camera and checked against the contract.
+// Host only (compiler).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pipeline/models/contract.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan.h"
+
+namespace takt::pipeline {
+
+// The plan's input is the payload that holds such a picture, its outputs are the model's. `parts`: numbers of workers
+// that it admits. kConfiguration when the file is not there, is another one, or has tensors of other names, types or
+// shapes than the contract says; kInput when it cannot be compiled.
+Result<std::shared_ptr<const plan::Plan>> compile_model(const ModelContract& contract, const CameraPicture& picture,
+                                                        const std::vector<std::uint16_t>& parts);
+
+}  // namespace takt::pipeline

@@ -1,0 +1,32 @@
+// A picture file as the payload of an image chunk, for commands that show what a stage would see.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "sensors/messages/messages.h"
+
+namespace takt::sensors {
+
+// RGB8 of the file's size. Rotation marks of photographs (EXIF) are not looked at: cameras on vehicles write none.
+class PictureFile {
+ public:
+  // JPEG or PNG of at most 16384 x 16384 pixels. kInput: no such file, neither format, cut or damaged.
+  static Result<PictureFile> read(const std::string& path);
+
+  [[nodiscard]] const Image& image() const { return *reinterpret_cast<const Image*>(payload_.get()); }
+  [[nodiscard]] std::span<const std::byte> payload() const { return {payload_.get(), bytes_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const;
+  };
+  std::unique_ptr<std::byte, Free> payload_;  // 64-byte aligned
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace takt::sensors
