@@ -10,6 +10,7 @@
 #include "pipeline/report/charts.h"
 #include "pipeline/report/gantt.h"
 #include "pipeline/report/html.h"
+#include "pipeline/report/plans.h"
 #include "pipeline/report/record_index.h"
 #include "pipeline/report/report_json.h"
 #include "pipeline/report/score.h"
@@ -69,6 +70,7 @@ class Report {
     jobs();
     broken();
     section("pictures", "Pictures", pictures_);
+    section("plans", "Compiled graphs", plans_html(run_));
     score();
     health();
     memory();
@@ -101,11 +103,9 @@ class Report {
   }
 
   static std::string foot() {
-    return "<footer><p>Detection and fusion are plain C++ in this version: camera detection is plain image processing "
-           "for "
-           "now, LiDAR and radar detection are classical grid and clustering code, fusion is a Kalman tracker. Of the "
-           "three graph kinds (detection, sparse voxel, fusion) none is compiled today. The same facts for machines: "
-           "report.json and junit.xml beside this file.</p></footer>\n";
+    return "<footer><p>Networks are compiled by takt itself: section Compiled graphs says which stages of this run are "
+           "one. LiDAR and radar detection are classical grid and clustering code in this version, fusion is a Kalman "
+           "tracker. The same facts for machines: report.json and junit.xml beside this file.</p></footer>\n";
   }
 
   static std::string file_name(const std::string& path) {

@@ -6,6 +6,7 @@
 
 #include "pipeline/report/breakdown.h"
 #include "pipeline/report/html.h"
+#include "pipeline/report/plans.h"
 #include "pipeline/report/score.h"
 #include "pipeline/report/text.h"
 
@@ -329,6 +330,49 @@ Json verdict_json(const Judgement& judgement) {
           {"requirements", std::move(requirements)}};
 }
 
+Json plans_json(const RunData& run) {
+  Json out = Json::array();
+  for (const PlanInfo& plan : run.plans) {
+    const PlanTotals sum = totals(plan);
+    Json& p = out.emplace_back();
+    p["stage"] = run.problem.stages[plan.stage].name;
+    p["model"] = plan.model;
+    p["model_file"] = plan.model_file;
+    p["licence"] = plan.licence;
+    p["target"] = plan.target;
+    p["plan"] = plan.plan.hex();
+    p["operators_before"] = plan.operators_before;
+    p["operators_after"] = plan.operators_after;
+    p["views"] = plan.views;
+    p["placements"] = plan.placements;
+    p["in_place"] = plan.in_place;
+    p["reorders"] = plan.reorders;
+    p["copies"] = plan.copies;
+    p["flops"] = sum.flops;
+    p["bytes_moved"] = sum.bytes_moved;
+    p["file_bytes"] = plan.file_bytes;
+    p["weight_bytes"] = plan.weight_bytes;
+    p["arena_bytes"] = plan.arena_bytes;
+    p["arena_lower_bound"] = plan.lower_bound;
+    p["arena_proof"] = plan.proof;
+    p["runs"] = sum.runs;
+    p["steps_minimum_ns"] = sum.minimum.ns;
+    p["steps_maximum_ns"] = sum.maximum.ns;
+    p["steps"] = Json::array();
+    for (const PlanStep& step : plan.steps) {
+      p["steps"].push_back({{"kernel", step.kernel},
+                            {"nodes", step.nodes},
+                            {"flops", step.flops},
+                            {"bytes_moved", step.bytes_moved},
+                            {"live_bytes", step.live_bytes},
+                            {"runs", step.runs},
+                            {"minimum_ns", step.minimum.ns},
+                            {"maximum_ns", step.maximum.ns}});
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::string> commands_to_try(const RunData& run) {
@@ -356,6 +400,8 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
                 {"hyperperiods", run.dispatch.hyperperiods_run},
                 {"interrupted", run.interrupted},
                 {"compiled_graphs", Json::array()}};
+  // Of the three kinds, networks that detect are the ones that are compiled so far.
+  if (!run.plans.empty()) out["run"]["compiled_graphs"].push_back("detection");
   const RecordIndex index(run.problem, run.schedule, run.records);
   out["chains"] = Json::array();
   for (std::size_t i = 0; i < judgement.chains.size(); ++i) {
@@ -364,6 +410,7 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
   out["exceptions"] = exceptions_json(run, judgement);
   out["stages"] = Json::array();
   for (std::size_t i = 0; i < stages.size(); ++i) out["stages"].push_back(stage_json(run, i, stages[i]));
+  out["plans"] = plans_json(run);
   out["misses"] = misses_json(run, judgement);
   out["fill_jobs"] = judgement.fill_jobs;
   out["schedule"] = schedule_json(run);

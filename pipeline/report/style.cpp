@@ -81,6 +81,7 @@ svg .s4{--c:var(--s4)}svg .s5{--c:var(--s5)}svg .s6{--c:var(--s6)}svg .s7{--c:va
 svg .fill{fill:var(--c)}svg .soft{opacity:.45}
 svg .sensor{fill:var(--muted);opacity:.55}svg .wait{fill:var(--soft);stroke:var(--line)}
 svg .slot{fill:var(--c);fill-opacity:.22;stroke:var(--c);stroke-width:1}
+svg .live{fill:none;stroke:var(--ink);stroke-width:1.6}
 svg .run{fill:var(--c)}svg .run.bad{stroke:var(--fail);stroke-width:2}
 svg .absent{fill:none;stroke:var(--fail);stroke-width:1.2;stroke-dasharray:4 3}
 svg .run-label{fill:var(--onstage);font-size:10.5px}svg .planned-label{font-size:10px}svg .bad-label{fill:var(--fail);font-size:10.5px}
@@ -107,6 +108,7 @@ svg .box3{fill:none;stroke:#ff8c42;stroke-width:calc(1.6*var(--u))}svg .box2{fil
 svg .tag-text{fill:#fff;font-size:calc(11*var(--u));paint-order:stroke;stroke:#000;stroke-width:calc(2.6*var(--u))}
 dl{display:grid;grid-template-columns:minmax(120px,220px) 1fr;gap:4px 18px;margin:8px 0 0;font-size:13.5px}
 dt{font-weight:600}dd{margin:0;color:var(--muted);overflow-wrap:anywhere}
+summary{cursor:pointer;color:var(--accent);font-size:13.5px}
 footer{color:var(--muted);font-size:12.5px;padding-bottom:40px}
 @media (max-width:640px){
  main,header,footer{padding:0 12px}header{padding-top:16px}

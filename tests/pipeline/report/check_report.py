@@ -57,7 +57,7 @@ def check_html(path, faults):
         faults.append(f"{path}: needs a script")
     if os.path.getsize(path) >= 3_000_000:
         faults.append(f"{path}: {os.path.getsize(path)} bytes, allowed are 3 MB")
-    for name in ("verdict", "chains", "gantt", "budgets", "jobs", "memory", "pictures", "glossary"):
+    for name in ("verdict", "chains", "gantt", "budgets", "jobs", "memory", "pictures", "plans", "glossary"):
         if name not in parser.ids:
             faults.append(f"{path}: section {name} is missing")
 

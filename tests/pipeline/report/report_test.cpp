@@ -68,11 +68,24 @@ TEST(ReportHtml, SaysWhatIsSimulatedAndWhatIsCompiled) {
   RunData run = synthetic_run(5, true);
   const auto html = [&] { return report_html(run, judge(run), stage_statistics(run), ""); };
   EXPECT_NE(html().find("simulated drive"), std::string::npos);
-  EXPECT_NE(html().find("none is compiled today"), std::string::npos);
-  EXPECT_NE(html().find("plain image processing for now"), std::string::npos);
+  EXPECT_NE(html().find("9 \u2192 3</b><span>operators before and after passes"), std::string::npos);
+  EXPECT_NE(html().find("Conv_0 &lt;Relu_1&gt;"), std::string::npos) << "names come from the model: escaped";
+  EXPECT_NE(html().find("fusion is a Kalman tracker"), std::string::npos);
   EXPECT_NE(html().find("top: assumed in the rig file, neither measured nor declared: extrinsics"), std::string::npos);
   run.rig.drive = "recorded";
   EXPECT_NE(html().find("recorded drive"), std::string::npos);
+  run.plans.clear();
+  EXPECT_NE(html().find("No stage of this run is a compiled graph."), std::string::npos);
+}
+
+TEST(ReportJson, PlansHaveTheirTotals) {
+  const auto json = nlohmann::json::parse(report_json(synthetic_run(5, true)));
+  EXPECT_EQ(json["run"]["compiled_graphs"], nlohmann::json({"detection"}));
+  ASSERT_EQ(json["plans"].size(), 1U);
+  EXPECT_EQ(json["plans"][0]["flops"], 2'000'000);
+  EXPECT_EQ(json["plans"][0]["runs"], 40);
+  EXPECT_EQ(json["plans"][0]["steps_minimum_ns"], 160'000);
+  EXPECT_EQ(json["plans"][0]["steps"][1]["kernel"], "conv_1x1");
 }
 
 TEST(ReportHtml, EveryMissStandsWithItsCause) {

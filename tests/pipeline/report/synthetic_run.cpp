@@ -33,6 +33,29 @@ sched::Stage stage(const std::string& name, std::int64_t rate, int cores, std::i
   return out;
 }
 
+// Three steps over two tensors that are alive together in the second one.
+PlanInfo plan() {
+  PlanInfo out;
+  out.stage = 0;
+  out.model = "street";
+  out.model_file = "street.onnx";
+  out.licence = "of the test";
+  out.target = "cpu:avx2";
+  out.plan = digest("a plan");
+  out.operators_before = 9;
+  out.operators_after = 3;
+  out.reorders = 1;
+  out.file_bytes = 50000;
+  out.weight_bytes = 40000;
+  out.arena_bytes = out.lower_bound = 3072;
+  out.proof = "optimal";
+  out.steps = {{"preprocess", "", 0, 4096, 2048, 40, microseconds(50), microseconds(60)},
+               {"conv_1x1", "Conv_0 <Relu_1>", 2'000'000, 9000, 3072, 40, microseconds(100), microseconds(150)},
+               {"reorder", "", 0, 2048, 1024, 40, microseconds(10), microseconds(11)}};
+  out.arena = {{"image", 0, 2048, 0, 1}, {"features", 2048, 1024, 1, 2}};
+  return out;
+}
+
 sched::Problem problem() {
   sched::Problem out;
   out.name = "three stages";
@@ -254,9 +277,10 @@ RunData synthetic_run(std::uint64_t hyperperiods, bool real_time) {
   run.rig.sensors = {camera, lidar};
   run.problem = problem();
   run.schedule = schedule(run.problem);
-  run.stages = {{"camera_classical", "full", "/camera/objects"},
+  run.stages = {{"camera_network", "full", "/camera/objects"},
                 {"lidar_classical", "full", "/lidar/objects"},
                 {"fusion_tracker", "full", "/tracks"}};
+  run.plans = {plan()};
   run.sensor_from_table.to_origin = {kEpoch};
   run.dispatch.hyperperiods_run = hyperperiods;
   run.dispatch.rights = {real_time, real_time, real_time, ""};
