@@ -13,25 +13,38 @@ HWY_BEFORE_NAMESPACE();
 namespace takt::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-// Red, green, blue of source pixels of one row.
+using VI = hn::Vec<DI>;
+
+HWY_INLINE void prefetch_bytes(const std::uint8_t* first, const std::uint8_t* last) {
+  for (; first <= last; first += 64) __builtin_prefetch(first);
+}
+
+// The bytes behind source pixels of one row, three of each, and what makes them red, green, blue: by vectors where the
+// format needs arithmetic.
 struct Packed {  // rgb8, bgr8
   const std::uint8_t* row;
   int red;
   Packed(const Preprocess& p, const std::uint8_t* bytes, std::uint32_t y)
       : row(bytes + p.offset + std::uint64_t{y} * p.pitch), red(p.source == PixelSource::kRgb8 ? 0 : 2) {}
-  HWY_INLINE void at(std::uint32_t x, int (&rgb)[3]) const {
+  HWY_INLINE void at(std::uint32_t x, std::int32_t& a, std::int32_t& b, std::int32_t& c) const {
     const std::uint8_t* const pixel = row + std::size_t{x} * 3;
-    rgb[0] = pixel[red];
-    rgb[1] = pixel[1];
-    rgb[2] = pixel[2 - red];
+    a = pixel[red];
+    b = pixel[1];
+    c = pixel[2 - red];
   }
+  void prefetch(std::uint32_t first, std::uint32_t last) const {
+    prefetch_bytes(row + std::size_t{first} * 3, row + std::size_t{last} * 3 + 2);
+  }
+  static HWY_INLINE void to_rgb(VI&, VI&, VI&) {}
 };
 
 struct Grey {
   const std::uint8_t* row;
   Grey(const Preprocess& p, const std::uint8_t* bytes, std::uint32_t y)
       : row(bytes + p.offset + std::uint64_t{y} * p.pitch) {}
-  HWY_INLINE void at(std::uint32_t x, int (&rgb)[3]) const { rgb[0] = rgb[1] = rgb[2] = row[x]; }
+  HWY_INLINE void at(std::uint32_t x, std::int32_t& a, std::int32_t& b, std::int32_t& c) const { a = b = c = row[x]; }
+  void prefetch(std::uint32_t first, std::uint32_t last) const { prefetch_bytes(row + first, row + last); }
+  static HWY_INLINE void to_rgb(VI&, VI&, VI&) {}
 };
 
 struct Nv12 {
@@ -40,12 +53,25 @@ struct Nv12 {
   Nv12(const Preprocess& p, const std::uint8_t* bytes, std::uint32_t y)
       : row(bytes + p.offset + std::uint64_t{y} * p.pitch),
         chroma(bytes + p.chroma_offset + std::uint64_t{y / 2} * p.chroma_pitch) {}
-  HWY_INLINE void at(std::uint32_t x, int (&rgb)[3]) const {
-    const std::uint8_t* const uv = chroma + (x & ~1U);
-    const int c = 298 * (row[x] - 16) + 128, d = uv[0] - 128, e = uv[1] - 128;
-    rgb[0] = std::clamp((c + 409 * e) >> 8, 0, 255);
-    rgb[1] = std::clamp((c - 100 * d - 208 * e) >> 8, 0, 255);
-    rgb[2] = std::clamp((c + 516 * d) >> 8, 0, 255);
+  HWY_INLINE void at(std::uint32_t x, std::int32_t& a, std::int32_t& b, std::int32_t& c) const {
+    a = row[x];
+    b = chroma[x & ~1U];
+    c = chroma[(x & ~1U) + 1];
+  }
+  void prefetch(std::uint32_t first, std::uint32_t last) const {
+    prefetch_bytes(row + first, row + last);
+    prefetch_bytes(chroma + first, chroma + last);
+  }
+  static HWY_INLINE void to_rgb(VI& a, VI& b, VI& c) {
+    const DI di;
+    const auto times = [&](VI v, std::int32_t factor) HWY_ATTR { return hn::Mul(v, hn::Set(di, factor)); };
+    const auto byte = [&](VI v)
+                          HWY_ATTR { return hn::Min(hn::Max(hn::ShiftRight<8>(v), hn::Zero(di)), hn::Set(di, 255)); };
+    const VI y = hn::Add(times(hn::Sub(a, hn::Set(di, 16)), 298), hn::Set(di, 128));
+    const VI d = hn::Sub(b, hn::Set(di, 128)), e = hn::Sub(c, hn::Set(di, 128));
+    a = byte(hn::Add(y, times(e, 409)));
+    b = byte(hn::Sub(hn::Sub(y, times(d, 100)), times(e, 208)));
+    c = byte(hn::Add(y, times(d, 516)));
   }
 };
 
@@ -62,75 +88,102 @@ struct Bayer {  // rggb: red at even rows and columns, blue at odd ones
     row = line(y);
     down = line(y + 1 == p.source_height ? y - 1 : y + 1);
   }
-  HWY_INLINE void at(std::uint32_t x, int (&rgb)[3]) const {
+  HWY_INLINE void at(std::uint32_t x, std::int32_t& red, std::int32_t& green, std::int32_t& blue) const {
     const std::uint32_t left = x == 0 ? 1 : x - 1, right = x == last ? x - 1 : x + 1;
     const int own = row[x], vertical = up[x] + down[x], horizontal = row[left] + row[right];
     const bool red_column = x % 2 == 0;
-    int red_blue[2];  // the colour of this row's mosaic, the other one
+    int of_row = own, other = 0;  // the colour of this row's mosaic, the other one
     if (red_column == red_row) {
-      red_blue[0] = own;
-      rgb[1] = (vertical + horizontal + 2) / 4;
-      red_blue[1] = (up[left] + up[right] + down[left] + down[right] + 2) / 4;
+      green = (vertical + horizontal + 2) / 4;
+      other = (up[left] + up[right] + down[left] + down[right] + 2) / 4;
     } else {
-      red_blue[0] = (horizontal + 1) / 2;
-      rgb[1] = own;
-      red_blue[1] = (vertical + 1) / 2;
+      of_row = (horizontal + 1) / 2;
+      green = own;
+      other = (vertical + 1) / 2;
     }
-    rgb[0] = red_blue[red_row ? 0 : 1];
-    rgb[2] = red_blue[red_row ? 1 : 0];
+    red = red_row ? of_row : other;
+    blue = red_row ? other : of_row;
   }
+  void prefetch(std::uint32_t first, std::uint32_t last) const {
+    for (const std::uint8_t* const line : {up, row, down}) prefetch_bytes(line + first, line + last);
+  }
+  static HWY_INLINE void to_rgb(VI&, VI&, VI&) {}
 };
 
 // Columns whose taps are computed once and then used for all rows.
 constexpr int kTile = 128;
 static_assert(kTile % kLanes == 0);
 
+// Three values of each pixel of a tile.
+struct Pixels {
+  HWY_ALIGN std::int32_t a[kTile] = {}, b[kTile] = {}, c[kTile] = {};
+};
+
+template <class Source>
+HWY_INLINE void rgb_of(const Pixels& pixels, int i, V (&rgb)[3]) {
+  const DI di;
+  const D d;
+  VI a = hn::Load(di, pixels.a + i), b = hn::Load(di, pixels.b + i), c = hn::Load(di, pixels.c + i);
+  Source::to_rgb(a, b, c);
+  rgb[0] = hn::ConvertTo(d, a);
+  rgb[1] = hn::ConvertTo(d, b);
+  rgb[2] = hn::ConvertTo(d, c);
+}
+
 template <class Source>
 void picture(const Preprocess& p, const std::uint8_t* bytes, float* y, Range rows) {
   const D d;
   const Placement at = placement(p.fit, p.source_width, p.source_height, p.width, p.height);
   const std::ptrdiff_t plane = std::ptrdiff_t{p.width} * p.height;
-  Tap taps[kTile];
+  std::uint32_t columns[2][kTile];
   HWY_ALIGN float weight[kTile] = {};
-  // Of the two source rows: first and second column, network channels.
-  HWY_ALIGN float first[2][3][kTile] = {}, second[2][3][kTile] = {};
-  const bool bgr = p.colour == ColourOrder::kBgr;
+  Pixels corner[2][2];  // source row, source column
   for (std::uint32_t x0 = 0; x0 < at.width; x0 += kTile) {
     const int count = static_cast<int>(std::min<std::uint32_t>(kTile, at.width - x0));
     for (int i = 0; i < count; ++i) {
-      taps[i] = tap(x0 + static_cast<std::uint32_t>(i), at.width, p.source_width);
-      weight[i] = taps[i].weight;
+      const Tap tx = tap(x0 + static_cast<std::uint32_t>(i), at.width, p.source_width);
+      columns[0][i] = tx.first;
+      columns[1][i] = tx.second;
+      weight[i] = tx.weight;
     }
+    const std::uint32_t first_column = columns[0][0], last_column = columns[1][count - 1];
     for (std::ptrdiff_t row = rows.first; row < rows.last; ++row) {
       const Tap ty = tap(static_cast<std::uint32_t>(row), at.height, p.source_height);
+      // The next row's pixels lie where no prefetcher of the machine expects them.
+      if (row + 1 < rows.last) {
+        const Tap next = tap(static_cast<std::uint32_t>(row) + 1, at.height, p.source_height);
+        Source(p, bytes, next.first).prefetch(first_column, last_column);
+        Source(p, bytes, next.second).prefetch(first_column, last_column);
+      }
       for (int line = 0; line < 2; ++line) {
         const Source source(p, bytes, line == 0 ? ty.first : ty.second);
-        for (int i = 0; i < count; ++i) {
-          int rgb[3];
-          source.at(taps[i].first, rgb);
-          for (int c = 0; c < 3; ++c) first[line][c][i] = static_cast<float>(rgb[c]);
-          source.at(taps[i].second, rgb);
-          for (int c = 0; c < 3; ++c) second[line][c][i] = static_cast<float>(rgb[c]);
+        for (int side = 0; side < 2; ++side) {
+          Pixels& pixels = corner[line][side];
+          for (int i = 0; i < count; ++i) source.at(columns[side][i], pixels.a[i], pixels.b[i], pixels.c[i]);
         }
       }
       const V fy = hn::Set(d, ty.weight);
-      for (int c = 0; c < 3; ++c) {
-        const int colour = bgr ? 2 - c : c;
-        const V multiply = hn::Set(d, p.multiply[c]), add = hn::Set(d, p.add[c]);
-        float* const to = y + c * plane + (row + at.top) * p.width + at.left + x0;
-        for (int i = 0; i < count; i += kLanes) {
-          const V fx = hn::Load(d, weight + i);
-          const V p00 = hn::Load(d, first[0][colour] + i), p10 = hn::Load(d, first[1][colour] + i);
-          const V upper = hn::MulAdd(fx, hn::Sub(hn::Load(d, second[0][colour] + i), p00), p00);
-          const V lower = hn::MulAdd(fx, hn::Sub(hn::Load(d, second[1][colour] + i), p10), p10);
+      for (int i = 0; i < count; i += kLanes) {
+        const V fx = hn::Load(d, weight + i);
+        V p00[3], p01[3], p10[3], p11[3];
+        rgb_of<Source>(corner[0][0], i, p00);
+        rgb_of<Source>(corner[0][1], i, p01);
+        rgb_of<Source>(corner[1][0], i, p10);
+        rgb_of<Source>(corner[1][1], i, p11);
+        TAKT_UNROLL
+        for (int colour = 0; colour < 3; ++colour) {
+          const V upper = hn::MulAdd(fx, hn::Sub(p01[colour], p00[colour]), p00[colour]);
+          const V lower = hn::MulAdd(fx, hn::Sub(p11[colour], p10[colour]), p10[colour]);
           const V v = hn::MulAdd(fy, hn::Sub(lower, upper), upper);
-          const V out = hn::MulAdd(v, multiply, add);
+          const int c = p.colour == ColourOrder::kBgr ? 2 - colour : colour;  // of the network
+          const V out = hn::MulAdd(v, hn::Set(d, p.multiply[c]), hn::Set(d, p.add[c]));
+          float* const to = y + c * plane + (row + at.top) * p.width + at.left + x0 + i;
           if (i + kLanes <= count) {
-            hn::StoreU(out, d, to + i);
+            hn::StoreU(out, d, to);
           } else {
             Rest rest;
             hn::Store(out, d, rest.values);
-            rest.to(to + i, count - i);
+            rest.to(to, count - i);
           }
         }
       }

@@ -32,7 +32,7 @@ inline std::vector<Target> targets() {
 
 inline Bytes bytes_of(const Floats& values) {
   Bytes bytes(values.size() * sizeof(float));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
 }
 template <class T>
