@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <span>
@@ -165,13 +166,19 @@ struct Output {
 // A stage over a rig of its own.
 class StageUnderTest {
  public:
+  // `adjust`: what else the specification needs, a plan for example.
   StageUnderTest(const std::string& type, std::vector<sensors::RigSensor> sensors, const std::string& params = "{}",
-                 const std::string& variant = "full") {
+                 const std::string& variant = "full", const std::function<void(StageSpec&)>& adjust = {}) {
     rig_.sensors = std::move(sensors);
-    StageSpec spec{type, variant, type + "_under_test", {}, &rig_};
+    StageSpec spec;
+    spec.type = type;
+    spec.variant = variant;
+    spec.name = type + "_under_test";
+    spec.rig = &rig_;
     for (std::size_t i = 0; i < rig_.sensors.size(); ++i) {
       spec.inputs.push_back({rig_.sensors[i].name, &rig_.sensors[i], i, 0});
     }
+    if (adjust) adjust(spec);
     auto document = YamlDocument::parse("params: " + params, "test.yaml");
     EXPECT_TRUE(document) << (document ? "" : document.error().message);
     auto stage = create_stage(spec, document->root().at("params"));
