@@ -1,0 +1,151 @@
+// takt compile: a model becomes a plan.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "compiler/compile.h"
+#include "pipeline/app/app.h"
+#include "pipeline/models/contract_file.h"
+#include "runtime/base/file.h"
+#include "runtime/base/suggest.h"
+#include "runtime/plan/explain.h"
+#include "runtime/plan/plan.h"
+
+namespace takt::app {
+namespace {
+
+struct Options {
+  std::string model;
+  std::string out;
+  std::string target;
+  std::string file;
+  std::vector<std::string> fixes;
+  std::vector<std::uint16_t> parts = {1, 2};
+  std::string dump_after;
+  bool json = false;
+};
+
+Result<kernels::Target> target_of(const std::string& name) {
+  if (name.empty()) {
+    const kernels::Target best = kernels::best_target();
+    if (const char* reason = kernels::unsupported(best)) {
+      return fail(Code::kEnvironment, std::string(reason) + "; name a machine: --target cpu:avx2");
+    }
+    return best;
+  }
+  std::vector<std::string> known;
+  for (const auto target : {kernels::Target::kAvx2, kernels::Target::kAvx512, kernels::Target::kNeon}) {
+    if (name == kernels::name_of(target)) return target;
+    known.emplace_back(kernels::name_of(target));
+  }
+  return fail(Code::kUsage, "unknown target '" + name + "'" + did_you_mean(name, known));
+}
+
+// "height=256": a symbolic dimension; "input.1=1x3x352x352": the shape of an input.
+Status fix(const std::string& text, compiler::Options& options) {
+  const auto bad = [&] {
+    return fail(Code::kUsage,
+                "'" + text + "' fixes nothing: height=256 (a dimension) or images=1x3x256x416 (an input)");
+  };
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) return bad();
+  kernels::Shape shape;
+  const char* at = text.data() + equals + 1;
+  const char* end = text.data() + text.size();
+  while (at < end && shape.rank < kernels::kMaxRank) {
+    const auto [next, error] = std::from_chars(at, end, shape.dims[shape.rank]);
+    if (error != std::errc() || shape.dims[shape.rank] < 1 || (next != end && *next != 'x')) return bad();
+    ++shape.rank;
+    at = next == end ? end : next + 1;
+  }
+  if (shape.rank == 0 || at != end || text.back() == 'x') return bad();
+  const std::string name = text.substr(0, equals);
+  if (text.find('x', equals) == std::string::npos) {
+    options.dims[name] = shape.dims[0];
+  } else {
+    options.input_shapes[name] = shape;
+  }
+  return {};
+}
+
+Status run(const Options& options) {
+  namespace fs = std::filesystem;
+  compiler::Options compile;
+  TAKT_ASSIGN(compile.target, target_of(options.target));
+  compile.parts = options.parts;
+  for (const std::string& text : options.fixes) TAKT_RETURN_IF_ERROR(fix(text, compile));
+
+  std::string onnx;
+  const std::string extension = fs::path(options.model).extension().string();
+  if (extension == ".yaml" || extension == ".yml") {
+    TAKT_ASSIGN(const pipeline::ModelContract contract, pipeline::load_model(options.model, options.file));
+    TAKT_ASSIGN(onnx, pipeline::read_model_file(contract));
+    TAKT_ASSIGN(compile.contract, digest_file(options.model));
+    compile.name = contract.name;
+    compile.source = contract.file;
+    compile.input_shapes.emplace(contract.input.tensor,
+                                 kernels::Shape{4, {1, 3, contract.input.height, contract.input.width}});
+  } else {
+    if (!options.file.empty()) return fail(Code::kUsage, "--file belongs to a model's contract (MODEL.yaml)");
+    TAKT_ASSIGN(onnx, read_file(options.model));
+    compile.name = fs::path(options.model).stem().string();
+    compile.source = options.model;
+  }
+
+  std::vector<std::string> passes;
+  bool dumped = false;
+  compile.after_pass = [&](std::string_view pass, const ir::Graph& graph) {
+    passes.emplace_back(pass);
+    if (pass != options.dump_after) return;
+    std::fputs(ir::dump(graph).c_str(), stdout);
+    dumped = true;
+  };
+  TAKT_ASSIGN(const std::vector<std::byte> bytes,
+              compiler::compile_onnx(std::as_bytes(std::span(onnx.data(), onnx.size())), compile));
+  if (!options.dump_after.empty() && !dumped) {
+    return fail(Code::kUsage,
+                "no pass is called '" + options.dump_after + "'" + did_you_mean(options.dump_after, passes));
+  }
+  const std::string out = options.out.empty() ? compile.name + ".plan" : options.out;
+  TAKT_RETURN_IF_ERROR(write_file_atomically(out, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(out));
+  if (options.json) {
+    std::fputs(plan::to_json(*plan).c_str(), stdout);
+    return {};
+  }
+  const plan::Description& d = plan->description();
+  std::printf("%s: %s for %s, %u operators in %zu steps, %.1f kB, arena %.1f kB (lower bound %.1f kB)\n", out.c_str(),
+              d.name.c_str(), kernels::name_of(d.target), d.statistics.operators_before, d.steps.size(),
+              static_cast<double>(plan->file_bytes()) * 1e-3, static_cast<double>(d.arena_bytes) * 1e-3,
+              static_cast<double>(d.lower_bound) * 1e-3);
+  std::printf("  look at it: takt plan show %s\n", out.c_str());
+  return {};
+}
+
+}  // namespace
+
+void add_compile(CLI::App& app, Command& chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("compile", "Compile a model (ONNX, or its contract) into a plan");
+  verb->add_option("model", options->model, "MODEL.onnx, or its contract MODEL.yaml")->required();
+  verb->add_option("-o,--out", options->out, "the plan to write (default: the model's name and .plan)");
+  verb->add_option("--target", options->target, "cpu:avx2, cpu:avx512 or cpu:neon (default: this machine)");
+  verb->add_option("--fix", options->fixes,
+                   "fix a symbolic dimension (height=256) or the shape of an input (images=1x3x256x416)");
+  verb->add_option("--parts", options->parts, "numbers of workers that the plan admits (default: 1,2)")->delimiter(',');
+  verb->add_option("--file", options->file, "the ONNX file, in place of the one that the contract names");
+  verb->add_option("--dump-after", options->dump_after, "print the graph after this pass (import, ...)");
+  verb->add_flag("--json", options->json, "describe the plan as JSON on stdout");
+  verb->callback([options, &chosen] {
+    chosen = [options] {
+      const Status status = run(*options);
+      return status ? 0 : report_error(status.error());
+    };
+  });
+}
+
+}  // namespace takt::app

@@ -1,0 +1,219 @@
+// takt plan: look at a compiled plan, and time its steps.
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "pipeline/app/app.h"
+#include "runtime/base/time.h"
+#include "runtime/exec/session.h"
+#include "runtime/plan/explain.h"
+
+namespace takt::app {
+namespace {
+
+int terminal_width() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return std::min<int>(size.ws_col, 200);
+  return 120;
+}
+
+struct ShowOptions {
+  std::string plan;
+  bool json = false;
+};
+
+Status show(const ShowOptions& options) {
+  TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(options.plan));
+  std::fputs((options.json ? plan::to_json(*plan) : plan::explain(*plan, terminal_width())).c_str(), stdout);
+  return {};
+}
+
+struct BenchOptions {
+  std::string plan;
+  int threads = 1;
+  int runs = 200;
+  bool json = false;
+};
+
+struct AlignedDelete {
+  void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{plan::kAlignment}); }
+};
+using Buffer = std::unique_ptr<std::byte, AlignedDelete>;
+
+Buffer buffer(std::uint64_t bytes) {
+  return Buffer(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{plan::kAlignment})));
+}
+
+// The same made-up numbers on every machine: floats in [-1, 1), other types as raw small values.
+void fill(const plan::Tensor& tensor, std::byte* data) {
+  std::uint64_t state = 0x9E3779B97F4A7C15ULL;
+  const auto next = [&] {  // xorshift64 (Marsaglia 2003)
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+  };
+  const std::uint64_t size = kernels::size_of(tensor.dtype);
+  for (std::uint64_t i = 0; i < tensor.bytes; i += size) {
+    if (tensor.dtype == kernels::DType::kF32) {
+      const float value = static_cast<float>(next() >> 40) * 0x1p-23F - 1.0F;
+      std::memcpy(data + i, &value, sizeof value);
+    } else {
+      std::memset(data + i, 0, size);
+      data[i] = static_cast<std::byte>(tensor.dtype == kernels::DType::kBool ? next() & 1U : next() & 0xffU);
+    }
+  }
+}
+
+// Runs the steps on the calling thread and `threads` - 1 others that meet after every step.
+class Gang {
+ public:
+  Gang(exec::Session& session, int threads) : session_(session), threads_(threads), barrier_(threads) {
+    for (int part = 1; part < threads; ++part) {
+      helpers_.emplace_back([this, part] {
+        for (;;) {
+          barrier_.arrive_and_wait();  // begin of a run
+          if (ended_.load()) return;
+          steps(part);
+        }
+      });
+    }
+  }
+  ~Gang() {
+    ended_ = true;
+    if (threads_ > 1) barrier_.arrive_and_wait();
+    for (std::thread& helper : helpers_) helper.join();
+  }
+  Gang(const Gang&) = delete;
+  Gang& operator=(const Gang&) = delete;
+  void run() {
+    if (threads_ == 1) {
+      session_.run();
+      return;
+    }
+    barrier_.arrive_and_wait();
+    steps(0);
+  }
+
+ private:
+  void steps(int part) {
+    for (std::size_t step = 0; step < session_.steps(); ++step) {
+      session_.run_step(step, part, threads_);
+      barrier_.arrive_and_wait();
+    }
+  }
+  exec::Session& session_;
+  int threads_;
+  std::barrier<> barrier_;
+  std::atomic<bool> ended_{false};
+  std::vector<std::thread> helpers_;
+};
+
+Status bench(const BenchOptions& options) {
+  TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(options.plan));
+  TAKT_ASSIGN(const std::unique_ptr<exec::Session> session, exec::Session::create(plan));
+  const plan::Description& d = plan->description();
+  std::vector<Buffer> buffers;
+  for (std::size_t i = 0; i < d.inputs.size(); ++i) {
+    const plan::Tensor& tensor = d.tensors[d.inputs[i]];
+    fill(tensor, buffers.emplace_back(buffer(tensor.bytes)).get());
+    TAKT_RETURN_IF_ERROR(session->bind_input(i, {buffers.back().get(), tensor.bytes}));
+  }
+  for (std::size_t i = 0; i < d.outputs.size(); ++i) {
+    const std::uint64_t bytes = d.tensors[d.outputs[i]].bytes;
+    buffers.push_back(buffer(bytes));
+    TAKT_RETURN_IF_ERROR(session->bind_output(i, {buffers.back().get(), bytes}));
+  }
+  TAKT_RETURN_IF_ERROR(session->ready(options.threads));
+
+  Gang gang(*session, options.threads);
+  const auto timed = [&] {
+    const HostTime begin = host_now();
+    gang.run();
+    return (host_now() - begin).us();
+  };
+  const double first = timed();
+  std::vector<double> times;
+  for (int i = 0; i < options.runs; ++i) times.push_back(timed());
+  std::sort(times.begin(), times.end());
+  const double median = times[times.size() / 2];
+  // Per step apart, since reading the clock costs something too.
+  session->enable_profile(true);
+  for (int i = 0; i < options.runs; ++i) gang.run();
+
+  if (options.json) {
+    nlohmann::ordered_json out{{"plan", d.name},
+                               {"target", kernels::name_of(d.target)},
+                               {"threads", options.threads},
+                               {"runs", options.runs},
+                               {"first_us", first},
+                               {"minimum_us", times.front()},
+                               {"median_us", median},
+                               {"maximum_us", times.back()}};
+    out["steps"] = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < d.steps.size(); ++i) {
+      const exec::StepProfile p = session->profile(i);
+      out["steps"].push_back({{"kernel", plan->kernel(i).name},
+                              {"minimum_us", static_cast<double>(p.minimum_ns) * 1e-3},
+                              {"maximum_us", static_cast<double>(p.maximum_ns) * 1e-3},
+                              {"flops", d.steps[i].flops},
+                              {"bytes_moved", d.steps[i].bytes_moved}});
+    }
+    std::printf("%s\n", out.dump(2).c_str());
+    return {};
+  }
+  std::printf("     #  kernel                       min us     max us   share  GFLOP/s     GB/s  node\n");
+  double sum = 0;
+  for (std::size_t i = 0; i < d.steps.size(); ++i) sum += static_cast<double>(session->profile(i).minimum_ns);
+  for (std::size_t i = 0; i < d.steps.size(); ++i) {
+    const exec::StepProfile p = session->profile(i);
+    const auto ns = static_cast<double>(std::max<std::int64_t>(p.minimum_ns, 1));
+    std::printf("  %4zu  %-24s %10.1f %10.1f  %5.1f%% %8.1f %8.1f  %s\n", i, plan->kernel(i).name, ns * 1e-3,
+                static_cast<double>(p.maximum_ns) * 1e-3, 100 * ns / sum, static_cast<double>(d.steps[i].flops) / ns,
+                static_cast<double>(d.steps[i].bytes_moved) / ns,
+                d.steps[i].nodes.empty() ? "" : d.steps[i].nodes.front().c_str());
+  }
+  std::printf("%s, %s, %d thread%s, %d runs: first %.1f us, min %.1f us, median %.1f us, max %.1f us\n", d.name.c_str(),
+              kernels::name_of(d.target), options.threads, options.threads == 1 ? "" : "s", options.runs, first,
+              times.front(), median, times.back());
+  return {};
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Command& chosen) {
+  CLI::App* verb = app.add_subcommand("plan", "Look at a compiled plan, time its steps");
+  verb->require_subcommand(1);
+  const auto run = [&chosen](CLI::App* sub, auto options, auto action) {
+    sub->callback([options, action, &chosen] {
+      chosen = [options, action] {
+        const Status status = action(*options);
+        return status ? 0 : report_error(status.error());
+      };
+    });
+  };
+  auto show_options = std::make_shared<ShowOptions>();
+  CLI::App* show_verb = verb->add_subcommand("show", "Inputs, outputs, steps and the map of its memory");
+  show_verb->add_option("plan", show_options->plan, "a plan written by `takt compile`")->required();
+  show_verb->add_flag("--json", show_options->json, "machine-readable description on stdout");
+  run(show_verb, show_options, show);
+
+  auto bench_options = std::make_shared<BenchOptions>();
+  CLI::App* bench_verb = verb->add_subcommand("bench", "Time it on this machine, step by step, on made-up input");
+  bench_verb->add_option("plan", bench_options->plan, "a plan written by `takt compile`")->required();
+  bench_verb->add_option("--threads", bench_options->threads, "workers, as many as the plan admits (default: 1)")
+      ->check(CLI::PositiveNumber);
+  bench_verb->add_option("--runs", bench_options->runs, "runs after the first (default: 200)")
+      ->check(CLI::PositiveNumber);
+  bench_verb->add_flag("--json", bench_options->json, "machine-readable figures on stdout");
+  run(bench_verb, bench_options, bench);
+}
+
+}  // namespace takt::app
