@@ -1,0 +1,302 @@
+// The oracle itself against values worked out by hand and against double precision.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/reference/conv.h"
+#include "kernels/reference/elementary_f32.h"
+#include "kernels/reference/elementwise.h"
+#include "kernels/reference/gemm.h"
+#include "kernels/reference/movement.h"
+#include "kernels/reference/pool.h"
+#include "kernels/reference/preprocess.h"
+#include "kernels/reference/reduce.h"
+#include "kernels/reference/resize.h"
+#include "kernels/reference/softmax.h"
+
+namespace takt::kernels::reference {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatEq;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+struct Array {
+  Shape shape;
+  std::vector<float> values;
+  Array(std::initializer_list<std::int64_t> dims, std::vector<float> v) : values(std::move(v)) {
+    for (const std::int64_t d : dims) shape.dims[shape.rank++] = d;
+    values.resize(static_cast<std::size_t>(shape.elements()));
+  }
+  Tensor tensor() { return {DType::kF32, shape, values.data()}; }
+};
+
+// Distance in units in the last place of the exact value.
+double ulps(float found, double exact) {
+  const auto nearest = static_cast<float>(exact);
+  const double unit =
+      static_cast<double>(std::nextafter(std::fabs(nearest), kInfinity)) - std::fabs(static_cast<double>(nearest));
+  return std::fabs(static_cast<double>(found) - exact) / unit;
+}
+
+TEST(ElementaryF32, ExpWithinTwoUlpWhereResultsAreNormal) {
+  double worst = 0;
+  for (float x = -87.0F; x < 88.7F; x += 0.00137F)
+    worst = std::max(worst, ulps(exp_f32(x), std::exp(static_cast<double>(x))));
+  EXPECT_LT(worst, 2.0);
+  RecordProperty("worst_ulp", std::to_string(worst));
+  EXPECT_EQ(exp_f32(0.0F), 1.0F);
+  EXPECT_EQ(exp_f32(89.0F), kInfinity);
+  EXPECT_EQ(exp_f32(kInfinity), kInfinity);
+  EXPECT_EQ(exp_f32(-kInfinity), 0.0F);
+  EXPECT_EQ(exp_f32(-200.0F), 0.0F);
+  EXPECT_TRUE(std::isnan(exp_f32(kNan)));
+  EXPECT_TRUE(std::isnan(exp_f32(-kNan)));
+}
+
+TEST(ElementaryF32, SigmoidAndTanh) {
+  double sigmoid = 0;
+  double tanh = 0;
+  for (float x = -30.0F; x < 30.0F; x += 0.00071F) {
+    const auto exact = static_cast<double>(x);
+    sigmoid = std::max(sigmoid, ulps(sigmoid_f32(x), 1 / (1 + std::exp(-exact))));
+    if (x != 0.0F) tanh = std::max(tanh, ulps(tanh_f32(x), std::tanh(exact)));
+    EXPECT_EQ(tanh_f32(-x), -tanh_f32(x));
+  }
+  EXPECT_LT(sigmoid, 4.0);
+  EXPECT_LT(tanh, 4.0);
+  EXPECT_EQ(tanh_f32(0.0F), 0.0F);
+  EXPECT_EQ(tanh_f32(kInfinity), 1.0F);
+  EXPECT_EQ(tanh_f32(-kInfinity), -1.0F);
+  EXPECT_EQ(sigmoid_f32(-kInfinity), 0.0F);
+  EXPECT_EQ(sigmoid_f32(kInfinity), 1.0F);
+  EXPECT_TRUE(std::isnan(sigmoid_f32(kNan)));
+  EXPECT_TRUE(std::isnan(tanh_f32(kNan)));
+}
+
+TEST(Activations, KeepNanAndTheSignOfZero) {
+  EXPECT_TRUE(std::isnan(activate_f32(Activation::kRelu, kNan, 0, 0)));
+  EXPECT_TRUE(std::signbit(activate_f32(Activation::kRelu, -0.0F, 0, 0)));
+  EXPECT_EQ(activate_f32(Activation::kRelu, -3.0F, 0, 0), 0.0F);
+  EXPECT_EQ(activate_f32(Activation::kClip, 9.0F, 0, 6), 6.0F);
+  EXPECT_EQ(activate_f32(Activation::kLeaky, -2.0F, 0.5F, 0), -1.0F);
+  EXPECT_EQ(activate_f32(Activation::kHardSwish, 3.0F, 0, 0), 3.0F);
+  EXPECT_EQ(activate_f32(Activation::kHardSwish, -3.0F, 0, 0), 0.0F);
+  EXPECT_EQ(activate_f32(Activation::kSilu, 0.0F, 0, 0), 0.0F);
+}
+
+TEST(Conv, PaddingStrideGroupsBiasResidualActivation) {
+  // Two groups of one channel; 3x3 ones; stride 2; padding 1: sums of the neighbourhood.
+  Array x({1, 2, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, -5, -6, -7, -8, -9});
+  Array w({2, 1, 3, 3}, std::vector<float>(18, 1));
+  Array bias({2}, {0.5F, 0});
+  Array residual({1, 2, 2, 2}, {0, 0, 0, 1000, 0, 0, 0, 1000});
+  Array y({1, 2, 2, 2}, {});
+  Window window;
+  window.kernel[0] = window.kernel[1] = 3;
+  window.stride[0] = window.stride[1] = 2;
+  window.pad[0] = window.pad[1] = 1;
+  conv2d(x.tensor(), w.tensor(), bias.tensor(), residual.tensor(), window, 2, {Activation::kRelu, 0, 0}, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(12.5F, 16.5F, 24.5F, 1028.5F, 0, 0, 0, 972));
+}
+
+TEST(Conv, IsOneChainOfFusedMultiplyAddsFromTheBias) {
+  // 1 + 2^-12 squared has more bits than f32: a product rounded on its own would differ from the fused chain.
+  const float a = 1 + 0x1p-12F;
+  Array x({1, 2, 1, 1}, {a, 3});
+  Array w({1, 2, 1, 1}, {a, 0x1p-20F});
+  Array bias({1}, {-1});
+  Array y({1, 1, 1, 1}, {});
+  conv2d(x.tensor(), w.tensor(), bias.tensor(), Tensor{}, Window{}, 1, {}, y.tensor());
+  EXPECT_EQ(y.values[0], std::fma(3.0F, 0x1p-20F, std::fma(a, a, -1.0F)));
+  EXPECT_NE(y.values[0], 3 * 0x1p-20F + (a * a + -1.0F));
+}
+
+TEST(Conv, SkippedPaddingKeepsNegativeZero) {
+  Array x({1, 1, 1, 1}, {0});
+  Array w({1, 1, 3, 3}, std::vector<float>(9, -1));
+  Array bias({1}, {-0.0F});
+  Array y({1, 1, 1, 1}, {});
+  Window window;
+  window.kernel[0] = window.kernel[1] = 3;
+  window.pad[0] = window.pad[1] = 1;
+  conv2d(x.tensor(), w.tensor(), bias.tensor(), Tensor{}, window, 1, {}, y.tensor());
+  EXPECT_TRUE(std::signbit(y.values[0]));  // fma(0, -1, -0) = -0; the eight taps outside would not change it to +0
+}
+
+TEST(ConvTranspose, ScattersEveryInput) {
+  Array x({1, 1, 2, 2}, {1, 2, 3, 4});
+  Array w({1, 1, 2, 2}, {1, 10, 100, 1000});
+  Array y({1, 1, 4, 4}, {});
+  Window window;
+  window.kernel[0] = window.kernel[1] = 2;
+  window.stride[0] = window.stride[1] = 2;
+  conv_transpose2d(x.tensor(), w.tensor(), Tensor{}, window, 1, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(1, 10, 2, 20, 100, 1000, 200, 2000, 3, 30, 4, 40, 300, 3000, 400, 4000));
+}
+
+TEST(Pool, MaximaAndAveragesWithAndWithoutPadding) {
+  Array x({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  Array y({1, 1, 2, 2}, {});
+  Window window;
+  window.kernel[0] = window.kernel[1] = 2;
+  window.stride[0] = window.stride[1] = 2;
+  window.pad[0] = window.pad[1] = 1;
+  max_pool2d(x.tensor(), window, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(1, 3, 7, 9));
+  const std::int64_t none[2] = {0, 0};
+  average_pool2d(x.tensor(), window, none, false, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(1, 2.5F, 5.5F, 7));
+  average_pool2d(x.tensor(), window, none, true, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(0.25F, 1.25F, 2.75F, 7));
+}
+
+TEST(Pool, WindowsBeyondThePaddingAreNotCounted) {
+  // Rounded up: the last window has one column inside, one in the padding, one beyond it.
+  Array x({1, 1, 1, 4}, {1, 2, 3, 4});
+  Array y({1, 1, 1, 2}, {});
+  Window window;
+  window.kernel[1] = 3;
+  window.stride[1] = 3;
+  const std::int64_t one[2] = {0, 1};
+  average_pool2d(x.tensor(), window, one, true, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(2, 2));
+}
+
+TEST(Softmax, AlongAnyAxisWithoutOverflow) {
+  Array x({2, 2}, {1000, 1000, 0, std::log(3.0F)});
+  Array y({2, 2}, {});
+  softmax(x.tensor(), 1, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(0.5F, 0.5F, FloatEq(0.25F), FloatEq(0.75F)));
+  softmax(x.tensor(), 0, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(1, 1, 0, 0));
+}
+
+TEST(Gemm, TransposesScalesAndBroadcasts) {
+  Array a({2, 3}, {1, 2, 3, 4, 5, 6});
+  Array b({2, 3}, {1, 0, 1, 2, 1, 0});
+  Array c({2}, {10, 20});
+  Array y({2, 2}, {});
+  gemm(a.tensor(), b.tensor(), c.tensor(), {false, true, 2, 0.5F}, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(13, 18, 25, 36));
+  Array stack({2, 1, 2}, {1, 2, 3, 4});
+  Array matrix({2, 1}, {1, 10});
+  Array out({2, 1, 1}, {});
+  gemm(stack.tensor(), matrix.tensor(), Tensor{}, {}, out.tensor());
+  EXPECT_THAT(out.values, ElementsAre(21, 43));
+}
+
+TEST(ReduceMean, OverAnyAxes) {
+  Array x({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  Array y({2}, {});
+  const bool reduced[kMaxRank] = {true, false, true};
+  reduce_mean(x.tensor(), reduced, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(3.5F, 5.5F));
+}
+
+TEST(Movement, ViewsReadAndWrite) {
+  Array x({2, 3}, {1, 2, 3, 4, 5, 6});
+  Array y({3, 2}, {});
+  View transposed;
+  transposed.strides[0] = 1;
+  transposed.strides[1] = 3;
+  read_view(x.tensor(), transposed, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(1, 4, 2, 5, 3, 6));
+  write_view(y.tensor(), transposed, x.tensor());
+  EXPECT_THAT(x.values, ElementsAre(1, 2, 3, 4, 5, 6));
+  Array picked({2, 2}, {});
+  const std::int64_t columns[] = {2, 0};
+  gather(x.tensor(), columns, 1, picked.tensor());
+  EXPECT_THAT(picked.values, ElementsAre(3, 1, 6, 4));
+}
+
+TEST(Resize, CoordinateModes) {
+  const auto table = [](Coordinates mode, std::int64_t in, std::int64_t out, Nearest nearest) {
+    const double scale = static_cast<double>(out) / static_cast<double>(in);
+    return nearest_table({in, out, scale, static_cast<double>(out), mode}, nearest);
+  };
+  EXPECT_THAT(table(Coordinates::kAsymmetric, 2, 4, Nearest::kFloor), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(table(Coordinates::kHalfPixel, 2, 4, Nearest::kRoundPreferFloor), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(table(Coordinates::kAlignCorners, 3, 5, Nearest::kRoundPreferCeil), ElementsAre(0, 1, 1, 2, 2));
+  EXPECT_THAT(table(Coordinates::kAlignCorners, 3, 5, Nearest::kRoundPreferFloor), ElementsAre(0, 0, 1, 1, 2));
+  const LinearTable linear = linear_table({2, 4, 2, 4, Coordinates::kHalfPixel});
+  EXPECT_THAT(linear.low, ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(linear.weight, ElementsAre(0, 0.25F, 0.75F, 0));
+}
+
+TEST(Elementwise, IntegersWrapAndRefuseDivisionByZero) {
+  std::int64_t a = std::numeric_limits<std::int64_t>::min();
+  std::int64_t b = -1;
+  std::int64_t y = 0;
+  const auto tensor = [](std::int64_t* v) { return Tensor{DType::kI64, Shape{}, v}; };
+  EXPECT_TRUE(binary(Binary::kDiv, tensor(&a), tensor(&b), tensor(&y)));
+  EXPECT_EQ(y, a);
+  EXPECT_TRUE(binary(Binary::kAdd, tensor(&a), tensor(&b), tensor(&y)));
+  EXPECT_EQ(y, std::numeric_limits<std::int64_t>::max());
+  b = 0;
+  EXPECT_FALSE(binary(Binary::kDiv, tensor(&a), tensor(&b), tensor(&y)));
+}
+
+TEST(Elementwise, PowNearTheExactValue) {
+  double worst = 0;
+  for (const float base : {0.001F, 0.3F, 1.7F, 12.5F, 900.0F}) {
+    for (const float exponent : {-3.3F, -1.0F, 0.1F, 0.5F, 2.0F, 2.5F, 7.0F}) {
+      Array a({1}, {base});
+      Array b({1}, {exponent});
+      Array y({1}, {});
+      ASSERT_TRUE(binary(Binary::kPow, a.tensor(), b.tensor(), y.tensor()));
+      worst = std::max(worst, ulps(y.values[0], std::pow(static_cast<double>(base), static_cast<double>(exponent))));
+    }
+  }
+  EXPECT_LT(worst, 1.0);
+  const auto pow = [](float base, float exponent) {
+    Array a({1}, {base});
+    Array b({1}, {exponent});
+    Array y({1}, {});
+    EXPECT_TRUE(binary(Binary::kPow, a.tensor(), b.tensor(), y.tensor()));
+    return y.values[0];
+  };
+  EXPECT_EQ(pow(-2, 3), -8.0F);
+  EXPECT_EQ(pow(-2, 2), 4.0F);
+  EXPECT_TRUE(std::isnan(pow(-2, 0.3F)));
+  EXPECT_EQ(pow(0, 3), 0.0F);
+  EXPECT_EQ(pow(0, -3), kInfinity);
+  EXPECT_EQ(pow(5, 0), 1.0F);
+}
+
+TEST(Elementwise, CastClampsAndDropsNan) {
+  Array x({4}, {300.7F, -5.5F, kNan, 1e30F});
+  std::uint8_t bytes[4];
+  cast(x.tensor(), {DType::kU8, x.shape, bytes});
+  EXPECT_THAT(bytes, ElementsAre(255, 0, 0, 255));
+  std::int64_t numbers[4];
+  cast(x.tensor(), {DType::kI64, x.shape, numbers});
+  EXPECT_THAT(numbers, ElementsAre(300, -5, 0, std::numeric_limits<std::int64_t>::max()));
+}
+
+TEST(PreprocessReference, ColourOrderScaleAndLetterbox) {
+  // A 2x1 picture into 2x2 with a letterbox: one row of picture, one of padding.
+  std::uint8_t pixels[] = {10, 20, 30, 40, 50, 60};
+  kernels::Preprocess p;
+  p.source = PixelSource::kRgb8;
+  p.source_width = 2;
+  p.source_height = 1;
+  p.pitch = 6;
+  p.fit = Fit::kLetterbox;
+  p.colour = ColourOrder::kBgr;
+  p.pad = 100;
+  p.width = p.height = 2;
+  for (float& multiply : p.multiply) multiply = 2;
+  p.add[0] = 1;
+  Array y({1, 3, 2, 2}, {});
+  preprocess({DType::kU8, Shape{1, {6}}, pixels}, p, y.tensor());
+  EXPECT_THAT(y.values, ElementsAre(61, 121, 201, 201, 40, 100, 200, 200, 20, 80, 200, 200));
+}
+
+}  // namespace
+}  // namespace takt::kernels::reference
