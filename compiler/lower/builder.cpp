@@ -22,7 +22,11 @@ ReorderParams reorder_params(const Shape& shape) {
 }  // namespace
 
 Builder::Builder(const ir::Graph& graph, const Options& options)
-    : graph_(graph), options_(options), forms_(graph.values.size()), wants_blocked_(graph.values.size(), false) {
+    : graph_(graph),
+      options_(options),
+      forms_(graph.values.size()),
+      wants_blocked_(graph.values.size(), false),
+      consumers_(graph.consumers()) {
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const ir::ValueId value = graph.inputs[i];
     const TensorId id = add(graph[value].name, type(value), false);
@@ -77,6 +81,23 @@ bool Builder::has_blocked(ir::ValueId value) const {
 }
 bool Builder::has_linear(ir::ValueId value) const {
   return constant_of(value) != nullptr || forms_[static_cast<std::size_t>(value)].linear != kAbsent;
+}
+
+bool Builder::only_gathered(ir::ValueId value) const {
+  const auto is = [&](ir::ValueId other) { return other == value; };
+  if (std::any_of(graph_.outputs.begin(), graph_.outputs.end(), is)) return false;
+  if (std::any_of(graph_.states.begin(), graph_.states.end(), [&](const ir::State& s) { return is(s.next); })) {
+    return false;
+  }
+  const std::vector<int>& readers = consumers_[static_cast<std::size_t>(value)];
+  return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int n) {
+    return graph_.nodes[static_cast<std::size_t>(n)].op == "takt.ChannelGather";
+  });
+}
+
+const std::pair<ir::ValueId, ir::ValueId>* Builder::pair_of(ir::ValueId value) const {
+  const auto found = pairs_.find(value);
+  return found == pairs_.end() ? nullptr : &found->second;
 }
 
 TensorId Builder::add(const std::string& name, const ir::Type& type, bool as_blocked) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/ir/graph.h"
@@ -47,6 +48,11 @@ class Builder {
   // The same for a value whose linear tensor has been defined as a part of another and not written yet.
   void reorder_to_linear(ir::ValueId value);
 
+  // A concat of two tensors that only channel gathers read is no tensor: a gather takes its channels from both.
+  [[nodiscard]] bool only_gathered(ir::ValueId value) const;
+  void define_pair(ir::ValueId value, ir::ValueId first, ir::ValueId second) { pairs_[value] = {first, second}; }
+  [[nodiscard]] const std::pair<ir::ValueId, ir::ValueId>* pair_of(ir::ValueId value) const;
+
   // A new tensor for a result, in the arena until storage is planned.
   TensorId define(ir::ValueId value, bool as_blocked);
   // A tensor between two steps of one node; `type` row-major.
@@ -86,8 +92,10 @@ class Builder {
 
   const ir::Graph& graph_;
   Options options_;
-  std::vector<Forms> forms_;         // by value
-  std::vector<bool> wants_blocked_;  // by value
+  std::vector<Forms> forms_;                 // by value
+  std::vector<bool> wants_blocked_;          // by value
+  std::vector<std::vector<int>> consumers_;  // by value
+  std::map<ir::ValueId, std::pair<ir::ValueId, ir::ValueId>> pairs_;
   std::vector<plan::Tensor> tensors_;
   std::vector<bool> written_;  // by tensor: a step writes it (or a part of it)
   std::vector<plan::Step> steps_;

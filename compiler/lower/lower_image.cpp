@@ -194,16 +194,21 @@ Status lower_global_average_pool(Builder& out, const ir::Node& node) {
 }
 
 Status lower_channel_gather(Builder& out, const ir::Node& node) {
-  const Shape& x = out.shape(node.inputs[0]);
+  const ir::ValueId x = node.inputs[0];
+  const auto* pair = out.pair_of(x);
+  const ir::ValueId a = pair != nullptr ? pair->first : x;
   std::vector<std::int32_t> channels;
   for (const std::int64_t c : node.integers("channels")) channels.push_back(narrow(c));
   kernels::cpu::ChannelGatherParams p;
-  p.n = narrow(x.dims[0]);
-  p.c_a = narrow(x.dims[1]);
+  const Shape& shape = out.shape(a);
+  p.n = narrow(shape.dims[0]);
+  p.c_a = narrow(shape.dims[1]);
+  p.c_b = pair != nullptr ? narrow(out.shape(pair->second).dims[1]) : 0;
   p.c_out = narrow(static_cast<std::int64_t>(channels.size()));
-  p.pixels = x.dims[2] * x.dims[3];
-  const TensorId from = out.blocked(node.inputs[0]);
-  out.step(kernels::cpu::make_channel_gather(p, channels), {from, kAbsent, kAbsent, out.define(node.outputs[0], true)},
+  p.pixels = shape.dims[2] * shape.dims[3];
+  const TensorId first = out.blocked(a);
+  const TensorId second = pair != nullptr ? out.blocked(pair->second) : kAbsent;
+  out.step(kernels::cpu::make_channel_gather(p, channels), {first, second, kAbsent, out.define(node.outputs[0], true)},
            &node);
   return {};
 }

@@ -147,6 +147,10 @@ Status lower_concat(Builder& out, const ir::Node& node) {
   }
   const bool all_blocked =
       std::all_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId x) { return out.has_blocked(x); });
+  if (axis == 1 && node.inputs.size() == 2 && all_blocked && out.only_gathered(y)) {
+    out.define_pair(y, node.inputs[0], node.inputs[1]);
+    return {};
+  }
   const bool to_blocked = axis == 1 && Builder::can_be_blocked(out.type(y)) && out.wants_blocked(y) && all_blocked;
   return to_blocked ? concat_blocked(out, node) : concat_linear(out, node, axis);
 }
