@@ -240,6 +240,9 @@ HWY_INLINE Geometry geometry_of(const ConvParams& p) {
   return g;
 }
 
+// Weights or inputs up to this many floats (three quarters of a megabyte) stay in the second-level cache while the
+// other pass.
+constexpr std::ptrdiff_t kResidentFloats = 192 * 1024;
 // A pixel of its own waits for each of its multiply-adds; a tile of the border stores and loads its accumulators at
 // each tap. Up to about this many input channels the former is shorter.
 constexpr std::ptrdiff_t kFewChannels = 16;
@@ -252,12 +255,17 @@ void run_dense(const ConvParams& p, const float* x, const float* w, const float*
   const Tiles tiles = tiles_of<kLinear>(p.stride_w);
   const std::ptrdiff_t out_blocks = blocks_of(p.c_out);
   const std::ptrdiff_t lanes = kLinear ? 1 : kBlock;
+  // Whatever stays in the second-level cache is passed many times: small weights for each row, or a small input for
+  // each group.
+  const std::ptrdiff_t groups = (out_blocks + 1) / 2;
+  const bool by_row = out_blocks * g.w_block <= kResidentFloats &&
+                      std::ptrdiff_t{p.h_in} * p.w_in * blocks_of(p.c_in) * kBlock > kResidentFloats;
   // Output columns that have every tap.
   const std::ptrdiff_t interior_first = inside(0, p.stride_w, p.dilation_w, p.pad_left, p.w_in, p.w_out).first;
   const std::ptrdiff_t interior_last =
       std::max(inside(p.kernel_w - 1, p.stride_w, p.dilation_w, p.pad_left, p.w_in, p.w_out).last, interior_first);
   for (std::ptrdiff_t u = units.first; u < units.last; ++u) {
-    const std::ptrdiff_t b = u / p.h_out * 2, row = u % p.h_out;
+    const std::ptrdiff_t b = (by_row ? u % groups : u / p.h_out) * 2, row = by_row ? u / groups : u % p.h_out;
     const int blocks = b + 1 < out_blocks ? 2 : 1;
     const Range rows = taps_inside(row, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, p.h_in);
     const auto tile_at = [&](std::ptrdiff_t first) HWY_ATTR {
@@ -312,8 +320,6 @@ void conv_rows(const void* params, const Operand* operands, int part, int parts)
   }
 }
 
-// Weights up to this many bytes stay in the second-level cache while pixels pass.
-constexpr std::ptrdiff_t kResidentWeights = 512 * 1024;
 // Inputs of a run of tiles that all groups read before the next run: half of the first-level cache.
 constexpr std::ptrdiff_t kRunBytes = 24 * 1024;
 
@@ -330,7 +336,7 @@ void conv_pointwise(const void* params, const Operand* operands, int part, int p
   const std::ptrdiff_t out_blocks = blocks_of(p.c_out), groups = (out_blocks + 1) / 2;
   const std::ptrdiff_t x_image = pixels * blocks_of(p.c_in) * kBlock, y_image = pixels * out_blocks * kBlock;
   const int most = most_pixels(out_blocks > 1 ? 2 : 1);
-  const bool resident = out_blocks * g.w_block * std::ptrdiff_t{sizeof(float)} <= kResidentWeights;
+  const bool resident = out_blocks * g.w_block <= kResidentFloats;
   const std::ptrdiff_t per_run =
       std::clamp<std::ptrdiff_t>(kRunBytes / (std::ptrdiff_t{p.c_in} * most * std::ptrdiff_t{sizeof(float)}), 1, 16);
   const std::ptrdiff_t tiles = (pixels + most - 1) / most, runs = (tiles + per_run - 1) / per_run;

@@ -15,10 +15,6 @@ namespace {
 
 using VI = hn::Vec<DI>;
 
-HWY_INLINE void prefetch_bytes(const std::uint8_t* first, const std::uint8_t* last) {
-  for (; first <= last; first += 64) __builtin_prefetch(first);
-}
-
 // The bytes behind source pixels of one row, three of each, and what makes them red, green, blue: by vectors where the
 // format needs arithmetic.
 struct Packed {  // rgb8, bgr8
@@ -32,9 +28,6 @@ struct Packed {  // rgb8, bgr8
     b = pixel[1];
     c = pixel[2 - red];
   }
-  void prefetch(std::uint32_t first, std::uint32_t last) const {
-    prefetch_bytes(row + std::size_t{first} * 3, row + std::size_t{last} * 3 + 2);
-  }
   static HWY_INLINE void to_rgb(VI&, VI&, VI&) {}
 };
 
@@ -43,7 +36,6 @@ struct Grey {
   Grey(const Preprocess& p, const std::uint8_t* bytes, std::uint32_t y)
       : row(bytes + p.offset + std::uint64_t{y} * p.pitch) {}
   HWY_INLINE void at(std::uint32_t x, std::int32_t& a, std::int32_t& b, std::int32_t& c) const { a = b = c = row[x]; }
-  void prefetch(std::uint32_t first, std::uint32_t last) const { prefetch_bytes(row + first, row + last); }
   static HWY_INLINE void to_rgb(VI&, VI&, VI&) {}
 };
 
@@ -57,10 +49,6 @@ struct Nv12 {
     a = row[x];
     b = chroma[x & ~1U];
     c = chroma[(x & ~1U) + 1];
-  }
-  void prefetch(std::uint32_t first, std::uint32_t last) const {
-    prefetch_bytes(row + first, row + last);
-    prefetch_bytes(chroma + first, chroma + last);
   }
   static HWY_INLINE void to_rgb(VI& a, VI& b, VI& c) {
     const DI di;
@@ -104,9 +92,6 @@ struct Bayer {  // rggb: red at even rows and columns, blue at odd ones
     red = red_row ? of_row : other;
     blue = red_row ? other : of_row;
   }
-  void prefetch(std::uint32_t first, std::uint32_t last) const {
-    for (const std::uint8_t* const line : {up, row, down}) prefetch_bytes(line + first, line + last);
-  }
   static HWY_INLINE void to_rgb(VI&, VI&, VI&) {}
 };
 
@@ -146,15 +131,8 @@ void picture(const Preprocess& p, const std::uint8_t* bytes, float* y, Range row
       columns[1][i] = tx.second;
       weight[i] = tx.weight;
     }
-    const std::uint32_t first_column = columns[0][0], last_column = columns[1][count - 1];
     for (std::ptrdiff_t row = rows.first; row < rows.last; ++row) {
       const Tap ty = tap(static_cast<std::uint32_t>(row), at.height, p.source_height);
-      // The next row's pixels lie where no prefetcher of the machine expects them.
-      if (row + 1 < rows.last) {
-        const Tap next = tap(static_cast<std::uint32_t>(row) + 1, at.height, p.source_height);
-        Source(p, bytes, next.first).prefetch(first_column, last_column);
-        Source(p, bytes, next.second).prefetch(first_column, last_column);
-      }
       for (int line = 0; line < 2; ++line) {
         const Source source(p, bytes, line == 0 ? ty.first : ty.second);
         for (int side = 0; side < 2; ++side) {
