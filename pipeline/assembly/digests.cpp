@@ -17,6 +17,17 @@ std::string log_hash(const RunData& data) {
   return "";
 }
 
+// Of every network that ran: its file and its contract, wherever they lie.
+std::string models_hash(const RunData& data) {
+  json models = json::array();
+  for (const HashedInput& input : data.inputs) {
+    if (input.role.rfind("model ", 0) == 0 || input.role.rfind("contract ", 0) == 0) {
+      models.push_back({input.role, input.digest.hex()});
+    }
+  }
+  return digest(models.dump()).hex();
+}
+
 // What must be equal before digests can be: everything that decides bytes beside the code itself. The table's starts
 // decide which samples a job uses; on how many cores a job runs does not.
 json conditions(const RunData& data) {
@@ -25,6 +36,7 @@ json conditions(const RunData& data) {
   return {{"isa_class", data.environment.isa_class},
           {"jpeg_library", data.environment.jpeg_library},
           {"log", log_hash(data)},
+          {"models", models_hash(data)},
           {"table", digest(table.dump()).hex()}};
 }
 
@@ -49,7 +61,7 @@ Status compare_digests(RunData& data, const std::string& path) {
     const json& have = candidate["conditions"];
     if (have == wanted) entry = &candidate;
     if (have.value("isa_class", "") != data.environment.isa_class) continue;
-    for (const char* key : {"jpeg_library", "log", "table"}) {
+    for (const char* key : {"jpeg_library", "log", "models", "table"}) {
       if (have.value(key, "") != wanted[key]) {
         why = std::string("another ") + key + " (" + wanted[key].get<std::string>() + ", the file has " +
               have.value(key, "none") + ")";

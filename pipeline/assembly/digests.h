@@ -9,7 +9,7 @@
 namespace takt::pipeline {
 
 // Fills TopicDigest::compared of every topic: "equal", "differs", or "NOT COMPARED: reason" when the file has no entry
-// for this class, log, schedule or JPEG library. kInput when the file cannot be read.
+// for this class, log, schedule, models or JPEG library. kInput when the file cannot be read.
 Status compare_digests(RunData& data, const std::string& path);
 
 // Adds or replaces the entry of this run's class.

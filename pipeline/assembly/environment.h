@@ -8,8 +8,8 @@
 
 namespace takt::pipeline {
 
-// The instruction set class of digests: architecture, widest kernel target in use, takt's numeric version. Stages of
-// this version are scalar, so there is one class per architecture.
+// The instruction set class of digests: architecture and takt's numeric version. The kernels of every target give the
+// bytes of the scalar reference, so there is one class per architecture.
 std::string isa_class();
 
 // Reads the machine's facts; warnings are in words.

@@ -21,50 +21,111 @@ std::map<std::string, std::string> digests_of(const pipeline::RunData& data) {
   return out;
 }
 
-TEST(RecordedDrive, DigestsAreEqualAcrossRepeatsCoresLoadAndTransports) {
+// The drive as a log, made once for all tests.
+class RecordedDrive : public ::testing::Test {
+ protected:
+  static void TearDownTestSuite() {
+    if (!drive_.empty()) std::filesystem::remove(drive_);
+    drive_.clear();
+  }
+  static void convert(const std::string& folder, const sensors::Rig& rig) {
+    if (!drive_.empty()) return;
+    const auto set = tools::open_pandaset(folder);
+    ASSERT_TRUE(set) << set.error().message;
+    drive_ =
+        (std::filesystem::temp_directory_path() / ("takt-pandaset-" + std::to_string(getpid()) + ".mcap")).string();
+    const Status converted = tools::convert_pandaset(*set, rig, drive_);
+    ASSERT_TRUE(converted) << converted.error().message;
+  }
+
+  // In lockstep with `stage` on two cores and on one, under load, through both transports. The first of the runs.
+  static pipeline::RunData equal_runs(const pipeline::PipelineConfig& loaded, const std::string& stage) {
+    pipeline::PipelineConfig config = loaded;
+    restrict_cores(config.problem, stage, 2);
+    const sched::Schedule two_cores = admitted(config.problem);
+    config.problem = loaded.problem;
+    const auto one_core = pipeline::with_cores(config.problem, two_cores, stage, 1);
+    EXPECT_TRUE(one_core) << one_core.error().message;
+    if (!one_core) return {};
+
+    const auto run = [&](const sched::Schedule& schedule, transport::Backend backend) {
+      auto data = pipeline::run_pipeline(config, schedule, lockstep(drive_, backend));
+      EXPECT_TRUE(data) << data.error().message;
+      return data ? *std::move(data) : pipeline::RunData{};
+    };
+    pipeline::RunData reference = run(two_cores, transport::Backend::kIceoryxEmbedded);
+    const auto wanted = digests_of(reference);
+    EXPECT_EQ(wanted.size(), 3U);
+    for (const pipeline::TopicDigest& topic : reference.digests) EXPECT_GE(topic.chunks, 39U) << topic.topic;
+    EXPECT_EQ(digests_of(run(two_cores, transport::Backend::kLocal)), wanted) << "local transport";
+    std::atomic<bool> stop{false};
+    std::thread hog([&stop] {
+      while (!stop) {
+      }
+    });
+    EXPECT_EQ(digests_of(run(*one_core, transport::Backend::kLocal)), wanted) << "one core under load";
+    stop = true;
+    hog.join();
+    return reference;
+  }
+
+  static void print_score(const char* what, const pipeline::RunData& data) {
+    const pipeline::Score score = pipeline::score_tracks(data.tracks, data.truth, {});
+    std::printf("%s: recall %.3f precision %.3f mean position error %.2f m (printed, not judged)\n", what,
+                score.total.recall(), score.total.precision(), score.total.mean_position_error_m());
+  }
+
+  static inline std::string drive_;
+};
+
+TEST_F(RecordedDrive, DigestsAreEqualAcrossRepeatsCoresLoadAndTransports) {
   TAKT_TEST_DATA_OR_SKIP(folder, "sensors/pandaset_002");
   const auto loaded = pipeline::load_pipeline(project("configs/pipelines/pandaset.yaml"));
   ASSERT_TRUE(loaded) << loaded.error().message;
-  pipeline::PipelineConfig config = *loaded;
-  const std::string drive =
-      (std::filesystem::temp_directory_path() / ("takt-pandaset-" + std::to_string(getpid()) + ".mcap")).string();
-  const auto set = tools::open_pandaset(folder);
-  ASSERT_TRUE(set) << set.error().message;
-  const Status converted = tools::convert_pandaset(*set, *config.rig, drive);
-  ASSERT_TRUE(converted) << converted.error().message;
-
-  restrict_cores(config.problem, "lidar_detect", 2);
-  const sched::Schedule two_cores = admitted(config.problem);
-  config.problem = loaded->problem;
-  const auto one_core = pipeline::with_cores(config.problem, two_cores, "lidar_detect", 1);
-  ASSERT_TRUE(one_core) << one_core.error().message;
-
-  const auto run = [&](const sched::Schedule& schedule, transport::Backend backend) {
-    auto data = pipeline::run_pipeline(config, schedule, lockstep(drive, backend));
-    EXPECT_TRUE(data) << data.error().message;
-    return data ? *std::move(data) : pipeline::RunData{};
-  };
-  const pipeline::RunData reference = run(two_cores, transport::Backend::kIceoryxEmbedded);
-  const auto wanted = digests_of(reference);
-  ASSERT_EQ(wanted.size(), 3U);
-  for (const pipeline::TopicDigest& topic : reference.digests) EXPECT_GE(topic.chunks, 39U) << topic.topic;
-  EXPECT_EQ(digests_of(run(two_cores, transport::Backend::kLocal)), wanted) << "local transport";
-  std::atomic<bool> stop{false};
-  std::thread hog([&stop] {
-    while (!stop) {
-    }
-  });
-  EXPECT_EQ(digests_of(run(*one_core, transport::Backend::kLocal)), wanted) << "one core under load";
-  stop = true;
-  hog.join();
-  std::filesystem::remove(drive);
-
+  convert(folder, *loaded->rig);
+  const pipeline::RunData reference = equal_runs(*loaded, "lidar_detect");
   const pipeline::Judgement judgement = pipeline::judge(reference);
   EXPECT_EQ(judgement.void_count + judgement.violated, 0U);
   EXPECT_GT(judgement.held, 60U);
-  const pipeline::Score score = pipeline::score_tracks(reference.tracks, reference.truth, {});
-  std::printf("PandaSet: recall %.3f precision %.3f mean position error %.2f m (printed, not judged)\n",
-              score.total.recall(), score.total.precision(), score.total.mean_position_error_m());
+  print_score("PandaSet", reference);
+}
+
+TEST_F(RecordedDrive, ANetworkGivenByItsPathDetectsWithEqualDigests) {
+  TAKT_TEST_DATA_OR_SKIP(data, "sensors/pandaset_002");
+  const std::string folder = data, model = data + "/../../models/fastestdet/FastestDet.onnx";
+  ASSERT_TRUE(std::filesystem::exists(model)) << model;
+  const std::string pipeline_file = project("configs/pipelines/pandaset_fastestdet.yaml");
+  const auto without = pipeline::load_pipeline(pipeline_file);
+  ASSERT_FALSE(without) << "its weights are not part of takt";
+  EXPECT_EQ(without.error().code, Code::kConfiguration);
+  const auto typo = pipeline::load_pipeline(pipeline_file, {{"camera_detct", model}});
+  ASSERT_FALSE(typo);
+  EXPECT_NE(typo.error().message.find("did you mean 'camera_detect'?"), std::string::npos) << typo.error().message;
+
+  const auto loaded = pipeline::load_pipeline(pipeline_file, {{"camera_detect", model}});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  convert(folder, *loaded->rig);
+  const pipeline::RunData reference = equal_runs(*loaded, "camera_detect");
+  const pipeline::Judgement judgement = pipeline::judge(reference);
+  EXPECT_EQ(judgement.void_count + judgement.violated, 0U);
+  ASSERT_EQ(reference.plans.size(), 1U);
+  const pipeline::PlanInfo& plan = reference.plans[0];
+  EXPECT_GE(plan.steps.front().runs, 40U);
+  EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.01 * static_cast<double>(plan.lower_bound));
+  // Cars on a dense street: every picture shows some.
+  std::size_t frames = 0, cars = 0;
+  for (const pipeline::ObjectFrame& frame : reference.objects) {
+    if (reference.problem.stages[frame.stage].name != "camera_detect") continue;
+    ++frames;
+    for (std::uint32_t i = 0; i < frame.list.count; ++i) {
+      cars += frame.list.objects[i].object_class == pipeline::ObjectClass::kVehicle ? 1 : 0;
+    }
+  }
+  EXPECT_GE(frames, 39U);
+  EXPECT_GE(cars, 3 * frames);
+  std::printf("PandaSet with FastestDet: %.1f cars a picture\n",
+              static_cast<double>(cars) / static_cast<double>(frames));
+  print_score("PandaSet with FastestDet", reference);
 }
 
 }  // namespace
