@@ -47,8 +47,9 @@ std::vector<std::string_view> operator_names();  // ascending
 // inputs, ranks, element counts. kInput with the node's name and operator in front.
 Result<std::vector<Type>> infer(const Graph& graph, const Node& node);
 
-// Adds a node whose inputs have types, behind the nodes that are there: gives its outputs their types and settles it. What
-// can be computed now (Shape, and small results of constants: shape arithmetic) becomes a constant instead of a node.
+// Adds a node whose inputs have types, behind the nodes that are there: gives its outputs their types and settles it.
+// What can be computed now (Shape, and small results of constants: shape arithmetic) becomes a constant instead of a
+// node.
 Status append(Graph& graph, Node node);
 
 // One node by reference kernels; inputs[i].data == nullptr where absent.

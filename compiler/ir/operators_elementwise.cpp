@@ -101,8 +101,9 @@ Result<Types> infer_binary(const OperatorInputs& in) {
   TAKT_ASSIGN(const Shape out, broadcast(in.shape(0), in.shape(1)));
   return Types{{comparison ? DType::kBool : in.type(0).dtype, out}};
 }
-constexpr auto kArithmetic = infer_binary<false, DType::kF32, DType::kI64, DType::kI32>;
-constexpr auto kCompare = infer_binary<true, DType::kF32, DType::kI64, DType::kI32, DType::kBool>;
+constexpr auto kArithmetic = infer_binary<false, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8>;
+constexpr auto kCompare =
+    infer_binary<true, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8, DType::kBool>;
 constexpr auto kLogical = infer_binary<true, DType::kBool>;
 
 template <Binary op>

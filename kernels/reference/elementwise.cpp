@@ -44,11 +44,6 @@ std::int64_t offset_of(std::int64_t flat, const View& view, const Shape& shape) 
   return offset;
 }
 
-template <class T>
-T wrap(std::make_unsigned_t<T> bits) {
-  return static_cast<T>(bits);
-}
-
 float pow_f32(float base, float exponent) {
   if (exponent == 2.0F) return base * base;
   if (exponent == 0.5F) return std::sqrt(base);
@@ -65,35 +60,55 @@ float pow_f32(float base, float exponent) {
   return sign * static_cast<float>(exp(static_cast<double>(exponent) * log(static_cast<double>(size))));
 }
 
+// Integers are computed in an unsigned type of at least 32 bits, which wraps, and cut to their own.
 template <class T>
-T arithmetic(Binary op, T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
-    switch (op) {
-      case Binary::kAdd: return wrap<T>(static_cast<U>(a) + static_cast<U>(b));
-      case Binary::kSub: return wrap<T>(static_cast<U>(a) - static_cast<U>(b));
-      case Binary::kMul: return wrap<T>(static_cast<U>(a) * static_cast<U>(b));
-      case Binary::kDiv: return b == T{-1} ? wrap<T>(U{0} - static_cast<U>(a)) : static_cast<T>(a / b);
-      case Binary::kPow: {
-        if (b < 0) return a == 1 ? T{1} : a == T{-1} ? (b % 2 == 0 ? T{1} : T{-1}) : T{0};
-        U power = 1;
-        U square = static_cast<U>(a);
-        for (T e = b; e != 0; e /= 2, square *= square) power *= e % 2 != 0 ? square : U{1};
-        return wrap<T>(power);
-      }
-      default: break;
+T integer_arithmetic(Binary op, T a, T b) {
+  using Wide = std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;
+  const auto left = static_cast<Wide>(a);
+  const auto right = static_cast<Wide>(b);
+  const auto cut = [](Wide bits) { return static_cast<T>(bits); };
+  const bool minus_one = std::is_signed_v<T> && right == static_cast<Wide>(-1);  // its quotient may not fit
+  switch (op) {
+    case Binary::kAdd: return cut(left + right);
+    case Binary::kSub: return cut(left - right);
+    case Binary::kMul: return cut(left * right);
+    case Binary::kDiv: return minus_one ? cut(Wide{0} - left) : static_cast<T>(a / b);
+    case Binary::kFmod: return minus_one ? T{0} : static_cast<T>(a % b);
+    case Binary::kMod: {
+      const T rest = minus_one ? T{0} : static_cast<T>(a % b);
+      return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
     }
-  } else {
-    switch (op) {
-      case Binary::kAdd: return a + b;
-      case Binary::kSub: return a - b;
-      case Binary::kMul: return a * b;
-      case Binary::kDiv: return a / b;
-      case Binary::kPow: return pow_f32(a, b);
-      default: break;
+    case Binary::kPow: {
+      if (b < 0) return a == 1 ? T{1} : minus_one && a == b ? (b % 2 == 0 ? T{1} : a) : T{0};
+      Wide power = 1;
+      Wide square = left;
+      for (Wide e = right; e != 0; e /= 2, square *= square) power *= e % 2 != 0 ? square : Wide{1};
+      return cut(power);
     }
+    case Binary::kPrelu: return a < 0 ? cut(left * right) : a;
+    case Binary::kShiftLeft: return right < 8 * sizeof(T) ? cut(left << right) : T{0};
+    case Binary::kShiftRight: return right < 8 * sizeof(T) ? cut(left >> right) : T{0};
+    case Binary::kMin: return a < b ? a : b;
+    default: return a > b ? a : b;
   }
-  return op == Binary::kMin ? (a < b ? a : b) : (a > b ? a : b);
+}
+
+float float_arithmetic(Binary op, float a, float b) {
+  switch (op) {
+    case Binary::kAdd: return a + b;
+    case Binary::kSub: return a - b;
+    case Binary::kMul: return a * b;
+    case Binary::kDiv: return a / b;
+    case Binary::kPow: return pow_f32(a, b);
+    case Binary::kFmod: return std::fmod(a, b);
+    case Binary::kMod: {
+      const float rest = std::fmod(a, b);
+      return rest != 0.0F && (rest < 0.0F) != (b < 0.0F) ? rest + b : rest;
+    }
+    case Binary::kPrelu: return a < 0.0F ? a * b : a;
+    case Binary::kMin: return a < b ? a : b;
+    default: return a > b ? a : b;
+  }
 }
 
 template <class T>
@@ -101,8 +116,11 @@ bool compare(Binary op, T a, T b) {
   switch (op) {
     case Binary::kLess: return a < b;
     case Binary::kGreater: return a > b;
+    case Binary::kLessOrEqual: return a <= b;
+    case Binary::kGreaterOrEqual: return a >= b;
     case Binary::kAnd: return a != T{} && b != T{};
     case Binary::kOr: return a != T{} || b != T{};
+    case Binary::kXor: return (a != T{}) != (b != T{});
     default: return a == b;
   }
 }
@@ -154,15 +172,14 @@ bool binary(Binary op, const Tensor& a, const Tensor& b, const Tensor& y) {
     for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
       const T left = a.as<T>()[offset_of(i, view_a, y.shape)];
       const T right = b.as<T>()[offset_of(i, view_b, y.shape)];
-      if (op >= Binary::kEqual) {
+      if (is_comparison(op)) {
         y.as<bool>()[i] = compare<T>(op, left, right);
-      } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, std::int64_t> ||
-                           std::is_same_v<T, std::int32_t>) {
-        if (std::is_integral_v<T> && op == Binary::kDiv && right == T{}) {
-          defined = false;
-          continue;
-        }
-        y.as<T>()[i] = arithmetic<T>(op, left, right);
+      } else if constexpr (std::is_same_v<T, float>) {
+        y.as<T>()[i] = float_arithmetic(op, left, right);
+      } else if constexpr (!std::is_same_v<T, bool>) {
+        const bool divides = op == Binary::kDiv || op == Binary::kMod || op == Binary::kFmod;
+        defined = defined && !(divides && right == T{});
+        y.as<T>()[i] = divides && right == T{} ? T{} : integer_arithmetic<T>(op, left, right);
       }
     }
   });

@@ -11,12 +11,35 @@ enum class Unary : std::uint8_t { kExp, kSqrt, kAbs, kNeg, kFloor, kCeil, kNot }
 // y = f(x), element by element. kExp, kSqrt, kFloor, kCeil: f32; kAbs, kNeg: f32, i64, i32; kNot: bool.
 void unary(Unary op, const Tensor& x, const Tensor& y);
 
-enum class Binary : std::uint8_t { kAdd, kSub, kMul, kDiv, kMin, kMax, kPow, kEqual, kLess, kGreater, kAnd, kOr };
+// Numbered as stored in plan files: never renumber.
+enum class Binary : std::uint8_t {
+  kAdd = 0,
+  kSub = 1,
+  kMul = 2,
+  kDiv = 3,
+  kMin = 4,
+  kMax = 5,
+  kPow = 6,
+  kMod = 7,    // the sign of the divisor
+  kFmod = 8,   // the sign of the dividend
+  kPrelu = 9,  // a < 0 ? a * b : a
+  kShiftLeft = 10,
+  kShiftRight = 11,
+  kEqual = 16,
+  kLess = 17,
+  kGreater = 18,
+  kLessOrEqual = 19,
+  kGreaterOrEqual = 20,
+  kAnd = 21,
+  kOr = 22,
+  kXor = 23,
+};
+constexpr bool is_comparison(Binary op) { return op >= Binary::kEqual; }
 
-// y = a op b with both broadcast to y (aligned at the right, extent 1 repeats). f32, i64, i32; kEqual, kAnd, kOr also
-// bool. Comparisons write bool. Integers wrap; division truncates. f32: the IEEE operation; max is a > b ? a : b, min
+// y = a op b with both broadcast to y (aligned at the right, extent 1 repeats); a and b of one type, any but f16.
+// Comparisons write bool. Integers wrap; division truncates. f32: the IEEE operation; max is a > b ? a : b, min
 // a < b ? a : b; pow goes through double and is correct to the last place or one beside it.
-// False when an integer is divided by zero: y is then not complete.
+// False when an integer is divided by zero: those elements are 0.
 bool binary(Binary op, const Tensor& a, const Tensor& b, const Tensor& y);
 
 // y = condition ? a : b, all broadcast to y; any type.
