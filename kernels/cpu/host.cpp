@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "kernels/reference/generic.h"
+
 namespace takt::kernels::cpu {
 namespace {
 
@@ -341,6 +343,27 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
       }
       out[1] = product({3, p.height, p.width}) * kFloat;
       return nullptr;
+    }
+    case KernelId::kReference: {
+      const auto p = load<reference::GenericParams>(params);
+      std::uint64_t bytes[reference::kGenericOperands] = {};
+      for (int i = 0; i < reference::kGenericOperands; ++i) {
+        const reference::GenericType& type = p.operands[i];
+        if (type.dtype == 0) continue;
+        const std::size_t size = size_of(static_cast<DType>(type.dtype));
+        if (size == 0 || type.rank > kMaxRank) return kOptions;
+        bytes[i] = size;
+        for (int d = 0; d < type.rank; ++d) {
+          if (type.dims[d] < 1 || bytes[i] > std::uint64_t(kMost) / std::uint64_t(type.dims[d])) return kExtents;
+          bytes[i] *= std::uint64_t(type.dims[d]);
+        }
+      }
+      // One of the two results, the other absent.
+      const std::uint64_t first = bytes[reference::kGenericInputs], second = bytes[reference::kGenericInputs + 1];
+      if ((first == 0) == (second == 0)) return "a step has one result";
+      for (int i = 0; i < reference::kGenericInputs; ++i) out[i] = bytes[i];
+      out[reference::kGenericInputs] = first + second;
+      return reference::generic_check(p, bytes);
     }
   }
   return "an unknown kernel";

@@ -44,6 +44,7 @@ enum class KernelId : std::uint32_t {
   kReduceMean = 25,         // SoftmaxParams:        linear X, linear Y without the axis
   kGemm = 26,               // GemmParams:           linear A, linear B, [C], linear Y
   kPreprocess = 27,         // kernels::Preprocess:  u8 payload, linear Y f32[1,3,height,width]
+  kReference = 64,  // reference::GenericParams: [A], [B], [C], Y, linear; a rare operator by its reference kernel
 };
 
 // Numbered as stored.

@@ -1,9 +1,11 @@
 // The kernels of every target: host halves always, device halves where they were built.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/host.h"
+#include "kernels/reference/generic.h"
 
 namespace takt::kernels {
 namespace {
@@ -52,6 +54,7 @@ constexpr Entry kEntries[] = {
     entry<cpu::SoftmaxParams>(KernelId::kReduceMean, "reduce_mean_f32", 2),
     entry<cpu::GemmParams>(KernelId::kGemm, "gemm_f32", 4),
     entry<Preprocess>(KernelId::kPreprocess, "preprocess_u8_f32", 2),
+    entry<reference::GenericParams>(KernelId::kReference, "reference", 4),
 };
 constexpr std::size_t kCount = std::size(kEntries);
 using Table = std::array<Kernel, kCount>;
@@ -75,16 +78,31 @@ constexpr Table host_halves(std::index_sequence<index...>) {
                  kEntries[index].in_place, check<index>, nullptr}...};
 }
 
+// The same on every machine.
+void run_reference(const void* params, const Operand* operands, int part, int) {
+  if (part != 0) return;
+  reference::GenericParams p;
+  std::memcpy(&p, params, sizeof(p));
+  constexpr int kInputs = reference::kGenericInputs;
+  std::byte* data[reference::kGenericOperands] = {};
+  for (int i = 0; i < kInputs; ++i) data[i] = operands[i].data;
+  data[p.operands[kInputs].dtype != 0 ? kInputs : kInputs + 1] = operands[kInputs].data;
+  reference::generic_run(p, data);
+}
+
 Table table_of(Target target) {
   Table table = host_halves(std::make_index_sequence<kCount>());
+  const auto add = [&](KernelId id, decltype(Kernel::run) run) {
+    const auto at = std::find_if(table.begin(), table.end(),
+                                 [id](const Kernel& k) { return k.id == static_cast<std::uint32_t>(id); });
+    at->run = run;
+  };
   for (const auto family :
        {cpu::conv_kernels, cpu::depthwise_kernels, cpu::spatial_kernels, cpu::elementwise_kernels, cpu::channel_kernels,
         cpu::movement_kernels, cpu::linear_kernels, cpu::preprocess_kernels}) {
-    for (const cpu::DeviceHalf& half : family(target)) {
-      // Ids count from 1 without gaps.
-      table[static_cast<std::size_t>(half.id) - 1].run = half.run;
-    }
+    for (const cpu::DeviceHalf& half : family(target)) add(half.id, half.run);
   }
+  add(KernelId::kReference, run_reference);
   return table;
 }
 
