@@ -163,9 +163,9 @@ TEST(Check, MutatedBlocksAreRefusedOrStayInside) {
           const int words = static_cast<int>(call.params.size() / 4);
           const int at = random.integer(0, words - 1) * 4;
           if (random.integer(0, 3) == 0) {
-            std::int32_t word = 0;
+            std::uint32_t word = 0;
             std::memcpy(&word, call.params.data() + at, 4);
-            word += random.integer(-3, 3);
+            word += static_cast<std::uint32_t>(random.integer(-3, 3));
             std::memcpy(call.params.data() + at, &word, 4);
           } else {
             const std::int64_t edge = edges[random.integer(0, 13)];
