@@ -1,0 +1,46 @@
+// What every tensor of a plan held in one run: for finding the first layer that is wrong. Host only; allocates.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/tensor.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan.h"
+
+namespace takt::exec {
+
+struct TracedTensor {
+  std::string name;
+  std::size_t step = 0;  // that wrote it
+  kernels::DType dtype = kernels::DType::kF32;
+  kernels::Shape shape;
+  std::vector<std::byte> bytes;  // row-major
+};
+
+// Runs the plan once, one worker, and keeps the result of every step (of an assembled tensor: of its last step), in the
+// order of the steps. `inputs` by slot, row-major, of the plan's sizes.
+Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>& plan,
+                                        std::span<const std::vector<std::byte>> inputs);
+
+// The same made-up input on every machine: floats in [-1, 1), bytes 0 to 255, integers and booleans 0 or 1.
+std::vector<std::byte> made_up_input(const plan::Tensor& tensor);
+
+// Where two traces part: tensors are paired by name, in the order of the first; f32 alone is compared by value, other
+// types by bytes.
+struct Divergence {
+  std::size_t compared = 0;     // pairs of one type and shape
+  std::size_t unmatched = 0;    // of the first, without a partner
+  std::string first;            // name of the first beyond the tolerance; empty: none
+  std::size_t first_step = 0;   // of the first trace
+  double first_difference = 0;  // largest, over the tensor's range
+  double worst_difference = 0;  // of all pairs, over each tensor's range
+  std::string worst;
+};
+// `tolerance`: of the largest absolute value in the first trace's tensor. NaN differs from everything but NaN.
+Divergence compare(std::span<const TracedTensor> a, std::span<const TracedTensor> b, double tolerance);
+
+}  // namespace takt::exec

@@ -1,0 +1,74 @@
+#include "runtime/exec/trace.h"
+
+#include <gtest/gtest.h>
+#include <cmath>
+#include <cstring>
+
+#include "tests/runtime/plan/small_plan.h"
+
+namespace takt::exec {
+namespace {
+
+TracedTensor floats(const std::string& name, const std::vector<float>& values) {
+  TracedTensor t{name, 0, kernels::DType::kF32, {1, {static_cast<std::int64_t>(values.size())}}, {}};
+  const auto bytes = std::as_bytes(std::span(values));
+  t.bytes.assign(bytes.begin(), bytes.end());
+  return t;
+}
+
+TEST(Trace, KeepsTheResultOfEveryStep) {
+  if (kernels::unsupported(kernels::best_target()) != nullptr) GTEST_SKIP() << "no target of this machine";
+  const auto plan = *plan::Plan::parse(test::small_plan().bytes());
+  std::vector<float> x(test::kElements, -1);
+  x[3] = 2;
+  const auto bytes = std::as_bytes(std::span(x));
+  const std::vector<std::vector<std::byte>> inputs = {{bytes.begin(), bytes.end()}};
+  const auto traced = trace(plan, inputs);
+  ASSERT_TRUE(traced) << traced.error().message;
+  ASSERT_EQ(traced->size(), 4U);
+  EXPECT_EQ((*traced)[0].name, "a");
+  float relu = 0;
+  std::memcpy(&relu, (*traced)[0].bytes.data() + 12, sizeof relu);
+  EXPECT_EQ(relu, 2.0F);  // the sum was written over it later
+  EXPECT_EQ((*traced)[3].name, "y");
+  EXPECT_EQ(trace(plan, {}).error().code, Code::kUsage);
+}
+
+TEST(Compare, NamesTheFirstTensorBeyondTheTolerance) {
+  const std::vector<TracedTensor> a = {floats("p", {1, 100}), floats("q", {1, 2}), floats("r", {4, 4}),
+                                       floats("only_here", {1})};
+  std::vector<TracedTensor> b = {floats("r", {4, 5}), floats("q", {1, 2.1F}), floats("p", {1.001F, 100})};
+  const Divergence d = compare(a, b, 1e-3);
+  EXPECT_EQ(d.compared, 3U);
+  EXPECT_EQ(d.unmatched, 1U);
+  EXPECT_EQ(d.first, "q");
+  EXPECT_NEAR(d.first_difference, 0.05, 1e-6);
+  EXPECT_EQ(d.worst, "r");
+  EXPECT_NEAR(d.worst_difference, 0.25, 1e-6);
+  EXPECT_EQ(compare(a, a, 0).first, "");
+  b[2] = floats("p", {1, NAN});
+  EXPECT_EQ(compare(a, b, 1e9).first, "p");
+}
+
+TEST(Compare, NanMeetsNan) {
+  const std::vector<TracedTensor> a = {floats("p", {NAN, 1})};
+  EXPECT_EQ(compare(a, a, 0).first, "");
+}
+
+TEST(MadeUpInput, IsTheSameEverywhereAndInRange) {
+  const plan::Tensor tensor = test::small_tensor("x", plan::Storage::kInput, 0);
+  const std::vector<std::byte> bytes = made_up_input(tensor);
+  EXPECT_EQ(bytes, made_up_input(tensor));
+  float sum = 0;
+  for (std::size_t i = 0; i < bytes.size(); i += 4) {
+    float v = 0;
+    std::memcpy(&v, bytes.data() + i, 4);
+    EXPECT_GE(v, -1.0F);
+    EXPECT_LT(v, 1.0F);
+    sum += v;
+  }
+  EXPECT_LT(std::abs(sum), 20.0F);
+}
+
+}  // namespace
+}  // namespace takt::exec
