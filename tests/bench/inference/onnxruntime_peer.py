@@ -1,0 +1,57 @@
+"""A plan against ONNX Runtime on the same model, one thread each, in turn, on one core; one line of JSON.
+
+usage: onnxruntime_peer.py TAKT MODEL.onnx PLAN ROUNDS
+
+Each round times ONNX Runtime, then `takt plan bench`; of both the best single run of all rounds counts, so that other
+load on the machine, which hits both alike, falls out.
+"""
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy
+import onnxruntime
+
+takt, model, plan, rounds = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+RUNS = 60
+
+# One core for this process and its children; the last one, since interrupts tend to go to the first.
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = options.inter_op_num_threads = 1
+options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+options.log_severity_level = 3
+session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+entry = session.get_inputs()[0]
+described = json.loads(subprocess.run([takt, "plan", "show", plan, "--json"], check=True, capture_output=True).stdout)
+shape = described["inputs"][0]["shape"]  # the model's own may have symbolic dimensions
+image = {entry.name: numpy.random.default_rng(1).random(shape, dtype=numpy.float32)}
+
+theirs, ours, firsts = [], [], []
+for _ in range(rounds):
+    for _ in range(RUNS):
+        start = time.perf_counter_ns()
+        session.run(None, image)
+        theirs.append(time.perf_counter_ns() - start)
+    bench = json.loads(
+        subprocess.run([takt, "plan", "bench", plan, "--runs", str(RUNS), "--json"], check=True, capture_output=True).stdout
+    )
+    ours.append(bench["minimum_us"])
+    firsts.append(bench["first_us"] / bench["median_us"])
+    target = bench["target"]
+
+print(
+    json.dumps(
+        {
+            "target": target,
+            "ours_us": round(min(ours), 1),
+            "theirs_us": round(min(theirs) / 1000, 1),
+            "ratio": round(min(ours) * 1000 / min(theirs), 3),
+            "first_over_median": round(min(firsts), 3),
+            "onnxruntime": onnxruntime.__version__,
+        }
+    )
+)
