@@ -28,12 +28,24 @@ class Validator {
 
   Status run() {
     TAKT_RETURN_IF_ERROR(check(problem_));
+    const auto rule = [&](const char* name) { rule_ = name; };
+    rule("choices");
     TAKT_RETURN_IF_ERROR(choices());
+    rule("clock");
     TAKT_RETURN_IF_ERROR(clock());
+    rule("jobs");
     TAKT_RETURN_IF_ERROR(slots());
+    rule("windows");
     TAKT_RETURN_IF_ERROR(windows());
+    rule("resources");
     TAKT_RETURN_IF_ERROR(resources());
+    rule("slack");
+    TAKT_RETURN_IF_ERROR(slack());
+    rule("memory");
+    TAKT_RETURN_IF_ERROR(memory());
+    rule("idle");
     TAKT_RETURN_IF_ERROR(idle());
+    rule("bindings");
     TAKT_RETURN_IF_ERROR(bindings());
     return bounds();
   }
@@ -45,8 +57,8 @@ class Validator {
   }
   [[nodiscard]] std::int64_t start_ns(const Slot& slot) const { return schedule_.clock.start_at(0, slot.start).ns; }
   [[nodiscard]] std::int64_t end_ns(const Slot& slot) const { return schedule_.clock.end_at(0, slot.end).ns; }
-  static tl::unexpected<Error> refuse(const std::string& message) {
-    return fail(Code::kGate, "the table is not valid: " + message);
+  [[nodiscard]] tl::unexpected<Error> refuse(const std::string& message) const {
+    return fail(Code::kGate, std::string("the table is not valid (rule '") + rule_ + "'): " + message);
   }
   [[nodiscard]] const Slot& slot_of(std::uint32_t stage, std::uint32_t job) const { return *by_job_[stage][job]; }
 
@@ -157,12 +169,17 @@ class Validator {
     return {};
   }
 
+  [[nodiscard]] std::vector<const Slot*> on_core(std::uint32_t core) const {
+    std::vector<const Slot*> here;
+    for (const Slot& slot : schedule_.slots) {
+      if (std::find(slot.cores.begin(), slot.cores.end(), core) != slot.cores.end()) here.push_back(&slot);
+    }
+    return here;
+  }
+
   Status resources() const {
     for (std::uint32_t core = 0; core < problem_.board.cores.size(); ++core) {
-      std::vector<const Slot*> here;
-      for (const Slot& slot : schedule_.slots) {
-        if (std::find(slot.cores.begin(), slot.cores.end(), core) != slot.cores.end()) here.push_back(&slot);
-      }
+      const std::vector<const Slot*> here = on_core(core);
       for (std::size_t i = 0; i < here.size(); ++i) {
         const Slot& slot = *here[i];
         const bool wraps = i + 1 == here.size();
@@ -173,12 +190,50 @@ class Validator {
           return refuse(name(slot) + " overlaps the " + name(next) + " on " + problem_.board.cores[core].name + " by " +
                         ms_text({end_ns(slot) - next_ns}));
         }
-        const Duration slack = problem_.stages[slot.stage].slack;
-        if (next_ns - end_ns(slot) < slack.ns) {
-          return refuse(name(slot) + " is followed by the " + name(next) + " after " +
-                        ms_text({next_ns - end_ns(slot)}) + "; its slack is " + ms_text(slack));
-        }
       }
+    }
+    return {};
+  }
+
+  Status slack() const {
+    for (std::uint32_t core = 0; core < problem_.board.cores.size(); ++core) {
+      const std::vector<const Slot*> here = on_core(core);
+      for (std::size_t i = 0; i < here.size(); ++i) {
+        const Slot& slot = *here[i];
+        const bool wraps = i + 1 == here.size();
+        const Slot& next = *here[wraps ? 0 : i + 1];
+        const std::int64_t free = start_ns(next) + (wraps ? problem_.hyperperiod.ns : 0) - end_ns(slot);
+        const Duration wanted = problem_.stages[slot.stage].slack;
+        if (free >= wanted.ns) continue;
+        return refuse(name(slot) + " is followed by the " + name(next) + " after " + ms_text({free}) +
+                      "; its slack is " + ms_text(wanted));
+      }
+    }
+    return {};
+  }
+
+  // Resident bytes of the chosen variants, and the arenas of jobs that run at the same time.
+  Status memory() const {
+    if (problem_.board.memory == 0) return {};
+    std::int64_t resident = 0;
+    std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // instant, bytes; what is given back comes first
+    for (std::size_t i = 0; i < problem_.stages.size(); ++i) {
+      resident += problem_.stages[i].variants[schedule_.choices[i].variant].resident;
+    }
+    for (const Slot& slot : schedule_.slots) {
+      const std::int64_t arena = problem_.stages[slot.stage].variants[schedule_.choices[slot.stage].variant].arena;
+      for (const std::int64_t turn : {std::int64_t{0}, problem_.hyperperiod.ns}) {
+        changes.emplace_back(start_ns(slot) + turn, arena);
+        changes.emplace_back(end_ns(slot) + turn, -arena);
+      }
+    }
+    std::sort(changes.begin(), changes.end());
+    std::int64_t now = 0;
+    std::int64_t most = 0;
+    for (const auto& [when, by] : changes) most = std::max(most, now += by);
+    if (resident + most > problem_.board.memory) {
+      return refuse(bytes_text(resident) + " stay resident and jobs that run together use " + bytes_text(most) +
+                    "; the board has " + bytes_text(problem_.board.memory));
     }
     return {};
   }
@@ -246,7 +301,8 @@ class Validator {
     return {};
   }
 
-  Status bounds() const {
+  Status bounds() {
+    rule_ = "bounds";
     if (scope_.recorded_bounds && schedule_.bounds.size() != problem_.chains.size()) {
       return refuse("it has bounds for " + std::to_string(schedule_.bounds.size()) + " chains instead of " +
                     std::to_string(problem_.chains.size()));
@@ -262,6 +318,7 @@ class Validator {
                         ms_text(bound.bounds[q]));
         }
         if (scope_.limits && chain.limits[q] && bound.bounds[q] > *chain.limits[q]) {
+          rule_ = "limits";
           return refuse(what + "of " + ms_text(bound.bounds[q]) + " is " + ms_text(bound.bounds[q] - *chain.limits[q]) +
                         " above its limit of " + ms_text(*chain.limits[q]));
         }
@@ -273,6 +330,7 @@ class Validator {
   const Problem& problem_;
   const Schedule& schedule_;
   Scope scope_;
+  const char* rule_ = "";                         // being checked
   std::vector<std::vector<const Slot*>> by_job_;  // by stage, job
 };
 

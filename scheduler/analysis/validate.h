@@ -16,8 +16,9 @@ struct ValidateOptions {
 
 // Resources, common start of a gang, slot >= w + budget + p, slack, order and home cores of a stage's jobs,
 // housekeeping reserve, 6 % idle time in every window of one second, precedence with clock error, bindings exact,
-// recorded bounds equal to the walk, limits. In ticks around the circle and again in rounded nanoseconds. kGate names
-// slot and figure.
+// recorded bounds equal to the walk, limits, memory. In ticks around the circle and again in rounded nanoseconds. kGate
+// names the rule (choices, clock, jobs, windows, resources, slack, memory, idle, bindings, bounds, limits), slot and
+// figure.
 Status validate(const Problem& problem, const Schedule& schedule, const ValidateOptions& options = {});
 
 // Exact bounds of the four quantities, each by its own walk over the exact bindings, outputs at slot ends, no skips

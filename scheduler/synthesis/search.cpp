@@ -179,7 +179,7 @@ SearchResult Search::construct(std::uint64_t nodes) {
       complete = insert(table, stage, greedy ? 0 : below(3));
       if (!complete) break;
     }
-    if (complete && table.idle_enough()) {
+    if (complete && table.idle_enough() && table.memory_enough()) {
       const Score score = evaluator_.score(table);
       if (!result.table || score.better_than(result.score)) {
         result.table = std::move(table);
@@ -217,7 +217,7 @@ void Search::improve(SearchResult& result, std::uint64_t nodes, bool stop_when_f
       complete = complete && insert(table, stage, below(4) == 0 ? 1 : 0);
     }
     ++idle;
-    if (!complete || !table.idle_enough()) continue;
+    if (!complete || !table.idle_enough() || !table.memory_enough()) continue;
     const Score score = evaluator_.score(table);
     if (!score.better_than(result.score)) {
       // Equally good tables are taken too, so that the search walks along plateaus.

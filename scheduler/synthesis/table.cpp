@@ -126,6 +126,27 @@ std::int64_t Table::newest(const Placement& producer, const std::vector<std::uin
   return turn * jobs + (after - producer.starts.begin()) - 1;
 }
 
+bool Table::memory_enough() const {
+  if (problem_->board.memory == 0) return true;
+  std::int64_t resident = 0;
+  std::vector<std::pair<Tick, std::int64_t>> changes;  // what is given back comes first
+  for (std::size_t stage = 0; stage < placements_.size(); ++stage) {
+    const Variant& variant = problem_->stages[stage].variants[choices_[stage].variant];
+    resident += variant.resident;
+    for (const Tick start : placements_[stage].starts) {
+      for (const Tick turn : {Tick{0}, clock_.ticks}) {
+        changes.emplace_back(start + turn, variant.arena);
+        changes.emplace_back(start + turn + placements_[stage].length, -variant.arena);
+      }
+    }
+  }
+  std::sort(changes.begin(), changes.end());
+  std::int64_t now = 0;
+  std::int64_t most = 0;
+  for (const auto& [when, by] : changes) most = std::max(most, now += by);
+  return resident + most <= problem_->board.memory;
+}
+
 bool Table::idle_enough() const {
   const double window = 1e9 * static_cast<double>(clock_.ticks) / static_cast<double>(clock_.hyperperiod.ns);
   const auto second = static_cast<Tick>(std::floor(window));

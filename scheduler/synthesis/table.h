@@ -57,6 +57,8 @@ class Table {
 
   // Least idle time over every window of one second holds on every core.
   [[nodiscard]] bool idle_enough() const;
+  // What is resident and the arenas of jobs that run together fit the board's memory.
+  [[nodiscard]] bool memory_enough() const;
 
  private:
   [[nodiscard]] std::optional<Placement> fit_spaced(std::size_t stage, const std::vector<std::uint32_t>& cores,
