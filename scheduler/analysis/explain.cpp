@@ -219,6 +219,19 @@ std::string stages_text(const Problem& problem, const Schedule& schedule) {
   return "\nStages (largest factor: how much this budget alone may grow with the table kept)\n" + columns(rows, 2, 6);
 }
 
+std::string levels_text(const Answer& answer) {
+  if (answer.levels.empty()) return "";
+  std::vector<std::vector<std::string>> rows{{"level", "table", "no table below", "gap"}};
+  for (const Level& level : answer.levels) {
+    char value[32];
+    char bound[32];
+    std::snprintf(value, sizeof value, "%.4f", level.value);
+    std::snprintf(bound, sizeof bound, "%.4f", level.bound);
+    rows.push_back({level.name, value, bound, percent_text(level.gap())});
+  }
+  return "\nObjective, most important first\n" + columns(rows, 1, 4);
+}
+
 std::string loads_text(const Problem& problem, const Schedule& schedule) {
   std::vector<std::vector<std::string>> rows{
       {"core", "planned", "reserve", "free", "longest busy stretch", "fullest second"}};
@@ -245,6 +258,7 @@ std::string explain(const Problem& problem, const Answer& answer, std::size_t wi
                 static_cast<double>(problem.hyperperiod.ns) / static_cast<double>(schedule.clock.ticks),
                 schedule.slots.size(), schedule.hash().hex().c_str());
   return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) +
+         levels_text(answer) +
          stages_text(problem, schedule) + table_text(problem, schedule) + loads_text(problem, schedule);
 }
 
@@ -264,6 +278,10 @@ std::string to_json(const Problem& problem, const Answer& answer) {
     root["hyperperiod_ns"] = problem.hyperperiod.ns;
     root["ticks"] = schedule.clock.ticks;
     root["budget_scale"] = budget_scale(problem, schedule);
+    root["levels"] = Json::array();
+    for (const Level& level : answer.levels) {
+      root["levels"].push_back({{"name", level.name}, {"value", level.value}, {"bound", level.bound}, {"gap", level.gap()}});
+    }
     root["stages"] = Json::array();
     for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
       const Choice& choice = schedule.choices[stage];

@@ -208,6 +208,15 @@ const char* name_of(Verdict verdict);
 
 struct Certificate;  // certificate.h
 
+// One level of the objective, most important first: what the table has, and what no table with its choices can be
+// better than.
+struct Level {
+  std::string name;
+  double value = 0;
+  double bound = 0;
+  [[nodiscard]] double gap() const { return value > bound && value > 0 ? (value - bound) / value : 0; }
+};
+
 // The three-valued answer. A table is present when feasible, and when undecided if a best attempt exists; a certificate
 // when infeasible.
 struct Answer {
@@ -215,6 +224,7 @@ struct Answer {
   std::optional<Schedule> schedule;
   std::string reason;              // infeasible or undecided: which chain, resource or window, and by how much
   std::vector<std::string> notes;  // a cheaper variant or lower rate that had to be taken, and why
+  std::vector<Level> levels;       // of the table
   std::shared_ptr<const Certificate> certificate;
   bool cut_by_time = false;  // a limit in seconds ended the search: another run may answer differently
 };

@@ -125,19 +125,26 @@ std::string describe(const Problem& problem, std::size_t stage, const Choice& ch
 
 // Least possible bounds of a chain: its slots end to end, no wait between them, sensor terms and the distance of two
 // uses of the slowest stage (scheduler/analysis/README.md).
-std::optional<Refutation> refute_chain(const Problem& problem, const Options& options, const std::vector<Least>& least,
-                                       std::uint32_t chain_index) {
-  const Chain& chain = problem.chains[chain_index];
-  const Sensor& sensor = problem.sensors[chain.sensor];
-  Duration path;
+struct ChainLeast {
+  std::array<Duration, kQuantities> bounds;
+  std::array<std::string, kQuantities> terms;  // of the sensor
   std::string slots;
+  std::size_t dearest = 0;
+};
+
+ChainLeast least_of_chain(const Problem& problem, const Options& options, const std::vector<Least>& least,
+                          const Chain& chain) {
+  const Sensor& sensor = problem.sensors[chain.sensor];
+  ChainLeast out;
+  Duration path;
   std::int64_t rate = std::numeric_limits<std::int64_t>::max();
-  std::size_t dearest = chain.stages.front();
+  out.dearest = chain.stages.front();
   for (const std::uint32_t stage : chain.stages) {
     path += least[stage].length;
-    slots += " + " + describe(problem, stage, options[stage][least[stage].option]) + " " + ms_text(least[stage].length);
+    out.slots +=
+        " + " + describe(problem, stage, options[stage][least[stage].option]) + " " + ms_text(least[stage].length);
     rate = std::min(rate, least[stage].top_rate);
-    if (least[stage].length > least[dearest].length) dearest = stage;
+    if (least[stage].length > least[out.dearest].length) out.dearest = stage;
   }
   const Duration gap{problem.hyperperiod.ns / rate};
   const Duration period = sensor.phase ? sensor.period : longest_period(sensor);
@@ -145,24 +152,32 @@ std::optional<Refutation> refute_chain(const Problem& problem, const Options& op
   const std::string delay_text = sensor.name + " delay " + ms_text(delay);
   const std::string gap_text = " + distance of two runs " + ms_text(gap);
   const std::string period_text = " + sensor period " + ms_text(period);
-  std::array<Duration, kQuantities> bounds;
-  std::array<std::string, kQuantities> terms;
   if (sensor.phase) {
-    bounds = {path + sensor.delay_max, path + delay + std::max(period, gap), path + delay,
-              path + delay + std::max(period, gap)};
+    out.bounds = {path + sensor.delay_max, path + delay + std::max(period, gap), path + delay,
+                  path + delay + std::max(period, gap)};
     const std::string longer = gap > period ? gap_text : period_text;
-    terms = {sensor.name + " delay " + ms_text(sensor.delay_max), delay_text + longer, delay_text, delay_text + longer};
+    out.terms = {sensor.name + " delay " + ms_text(sensor.delay_max), delay_text + longer, delay_text,
+                 delay_text + longer};
   } else {
-    bounds = {path + delay + std::min(period, gap), path + delay + period + gap, path + delay + period,
-              path + delay + period + gap};
-    terms = {delay_text + (gap < period ? gap_text : period_text), delay_text + period_text + gap_text,
-             delay_text + period_text, delay_text + period_text + gap_text};
+    out.bounds = {path + delay + std::min(period, gap), path + delay + period + gap, path + delay + period,
+                  path + delay + period + gap};
+    out.terms = {delay_text + (gap < period ? gap_text : period_text), delay_text + period_text + gap_text,
+                 delay_text + period_text, delay_text + period_text + gap_text};
   }
+  // Rounding of starts and ends may shorten each slot by less than two nanoseconds.
+  for (Duration& bound : out.bounds)
+    bound = bound - nanoseconds(2 * static_cast<std::int64_t>(chain.stages.size() + 1));
+  return out;
+}
+
+std::optional<Refutation> refute_chain(const Problem& problem, const Options& options, const std::vector<Least>& least,
+                                       std::uint32_t chain_index) {
+  const Chain& chain = problem.chains[chain_index];
+  const ChainLeast chain_least = least_of_chain(problem, options, least, chain);
+  const auto& [bounds, terms, slots, dearest] = chain_least;
   for (std::size_t q = 0; q < kQuantities; ++q) {
     if (!chain.limits[q]) continue;
-    // Rounding of starts and ends may shorten each slot by less than two nanoseconds.
-    const Duration excess =
-        bounds[q] - nanoseconds(2 * static_cast<std::int64_t>(chain.stages.size() + 1)) - *chain.limits[q];
+    const Duration excess = bounds[q] - *chain.limits[q];
     if (excess.ns <= 0) continue;
     Refutation out;
     out.certificate.rule = Certificate::Rule::kChain;
@@ -310,6 +325,30 @@ std::optional<Refutation> refute_load(const Open& open, const std::vector<std::u
 // All jobs of a stage run on its home cores, so the stages must be divided among the cores. Exact while the search
 // stays small; says nothing otherwise. Only for one remaining option per stage.
 }  // namespace
+
+std::array<Duration, kQuantities> least_bounds(const Problem& problem, const Options& options, std::uint32_t chain) {
+  return least_of_chain(problem, options, least_of(Open(problem, options, {})), problem.chains[chain]).bounds;
+}
+
+double least_worst_ratio(const Problem& problem, const Options& options) {
+  std::int64_t refuted = 0;
+  std::int64_t open = 4000;  // thousandths
+  while (open - refuted > 1) {
+    const std::int64_t factor = refuted + (open - refuted) / 2;
+    Problem scaled = problem;
+    bool any = false;
+    for (Chain& chain : scaled.chains) {
+      for (std::optional<Duration>& limit : chain.limits) {
+        if (!limit) continue;
+        any = true;
+        limit = Duration{std::max<std::int64_t>(1, limit->ns / 1000 * factor)};
+      }
+    }
+    if (!any) return 0;
+    (refute(scaled, options) ? refuted : open) = factor;
+  }
+  return static_cast<double>(refuted) / 1000.0;
+}
 
 std::string refute_partition(const Problem& problem, const Options& options) {
   for (const std::vector<Choice>& stage : options) {

@@ -2,6 +2,7 @@
 // about, comes with its certificate, and a reader can check it with a pocket calculator.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +27,13 @@ struct Refutation {
 // The first rule that shows that no table exists for any combination of `options`: a chain against its limit, one stage
 // against its period, memory, the load of all cores, of one core, window energy.
 std::optional<Refutation> refute(const Problem& problem, const Options& options, const Homes& homes = {});
+
+// What the four quantities of a chain cannot be below, for any combination of `options`.
+std::array<Duration, kQuantities> least_bounds(const Problem& problem, const Options& options, std::uint32_t chain);
+
+// The largest factor on all limits, to a thousandth, for which refute() says that no table exists: no table has a
+// smaller maximum of bound / limit. 0 without limits.
+double least_worst_ratio(const Problem& problem, const Options& options);
 
 // Why the stages cannot be divided among the cores, when every stage has one option on one core; "" when they can, or
 // when that would take long to find out.

@@ -7,6 +7,8 @@ namespace takt::sched {
 namespace {
 
 constexpr std::size_t kMostAnchors = 96;
+constexpr std::size_t kLeastAnchors = 12;
+constexpr std::size_t kPositionsOfAPass = 10'000;  // of one list schedule: large problems try fewer places per stage
 
 bool comes_before(const Problem& problem, std::size_t producer, std::size_t consumer) {
   for (const Input& input : problem.stages[consumer].inputs) {
@@ -28,6 +30,9 @@ Search::Search(const Problem& problem, const Choices& choices, std::uint64_t see
     for (std::uint32_t b = a + 1; b < cores; ++b) core_sets_[2].push_back({a, b});
   }
   const auto budget = [&](std::size_t stage) { return static_cast<double>(choices_[stage].budget.time.ns); };
+  std::size_t core_sets = 0;
+  for (const Choice& choice : choices_) core_sets += core_sets_[static_cast<std::size_t>(choice.budget.cores)].size();
+  most_anchors_ = std::clamp(kPositionsOfAPass / std::max<std::size_t>(core_sets, 1), kLeastAnchors, kMostAnchors);
   tail_.assign(stages, 0);
   for (std::size_t stage = stages; stage-- > 0;) {
     for (std::size_t consumer = stage + 1; consumer < stages; ++consumer) {
@@ -129,8 +134,8 @@ std::vector<Tick> Search::anchors(const Table& table, std::size_t stage, const s
   std::sort(beside.begin(), beside.end());
   beside.erase(std::unique(beside.begin(), beside.end()), beside.end());
   for (int i = 0; i < 2; ++i) beside.push_back(static_cast<Tick>(below(static_cast<std::uint64_t>(period))));
-  while (out.size() > kMostAnchors / 2) out.erase(out.begin() + static_cast<std::ptrdiff_t>(below(out.size())));
-  while (out.size() + beside.size() > kMostAnchors) {
+  while (out.size() > most_anchors_ / 2) out.erase(out.begin() + static_cast<std::ptrdiff_t>(below(out.size())));
+  while (out.size() + beside.size() > most_anchors_) {
     beside.erase(beside.begin() + static_cast<std::ptrdiff_t>(below(beside.size())));
   }
   out.insert(out.end(), beside.begin(), beside.end());

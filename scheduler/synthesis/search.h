@@ -44,6 +44,7 @@ class Search {
   std::mt19937_64 random_;
   std::optional<Clock::time_point> until_;
   std::uint64_t nodes_ = 0;
+  std::size_t most_anchors_ = 0;                                    // places tried per stage and core set
   std::vector<std::vector<std::vector<std::uint32_t>>> core_sets_;  // by k
   std::vector<double> tail_;   // by stage: longest remaining path in budgets, own included
   std::vector<double> slack_;  // by stage: least (limit - budgets) of a chain through it

@@ -137,6 +137,31 @@ Schedule to_schedule(const Problem& problem, const Table& table) {
   return schedule;
 }
 
+// The levels of the objective, each with what no table of the same choices can be better than.
+std::vector<Level> levels_of(const Problem& problem, const Table& table) {
+  const Score score = Evaluator(problem).score(table);
+  Options options;
+  for (const Choice& choice : table.choices()) options.push_back({choice});
+  double worst = least_worst_ratio(problem, options);
+  double sum = 0;
+  for (std::uint32_t chain = 0; chain < problem.chains.size(); ++chain) {
+    const auto least = least_bounds(problem, options, chain);
+    bool limited = false;
+    for (std::size_t q = 0; q < kQuantities; ++q) {
+      const std::optional<Duration>& limit = problem.chains[chain].limits[q];
+      if (!limit) continue;
+      limited = true;
+      const double ratio = static_cast<double>(least[q].ns) / static_cast<double>(limit->ns);
+      worst = std::max(worst, ratio);
+      sum += ratio;
+    }
+    if (!limited) sum += static_cast<double>(least[0].ns) / static_cast<double>(problem.hyperperiod.ns);
+  }
+  return {{"worst bound / limit", score.worst, worst},
+          {"sum of bound / limit", score.sum, sum},
+          {"unevenness of starts / period", score.jitter, 0}};
+}
+
 // Which limits a table breaks, and by how much.
 std::string broken_limits(const Problem& problem, const Schedule& schedule) {
   std::vector<std::string> parts;
@@ -254,6 +279,7 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
         answer.verdict = Verdict::kFeasible;
         answer.cut_by_time = search.out_of_time();
         answer.schedule = to_schedule(problem, *result.table);
+        answer.levels = levels_of(problem, *result.table);
         note_what_was_given_up(problem, *answer.schedule, first_refusal, answer.notes);
         return answer;
       }
@@ -295,6 +321,7 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
                   " of variant, rate and cores, and no rule proves that none exists. ";
   if (best.table) {
     answer.schedule = to_schedule(problem, *best.table);
+    answer.levels = levels_of(problem, *best.table);
     answer.reason += "In the best table " + broken_limits(problem, *answer.schedule) +
                      ". Raise that limit, shorten a stage on the way, or search longer";
   } else {
