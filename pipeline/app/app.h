@@ -12,6 +12,7 @@
 #include "pipeline/assembly/runner.h"
 #include "runtime/base/status.h"
 #include "scheduler/model/model.h"
+#include "scheduler/synthesis/synthesis.h"
 
 namespace CLI {
 class App;
@@ -69,6 +70,7 @@ struct ScheduleOptions {
   std::vector<std::string> what_if;  // "stage.budget=+20%"
   std::vector<std::string> models;   // "stage=FILE", "stage/variant=FILE"
   std::uint64_t seed = 1;
+  std::uint64_t nodes = sched::SynthesisOptions{}.node_limit;
 };
 // --model STAGE=FILE, and what was given with it. kUsage when it has another form.
 void add_model_option(CLI::App& verb, std::vector<std::string>& models);

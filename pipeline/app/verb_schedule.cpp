@@ -5,10 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 
 #include "pipeline/app/app.h"
 #include "pipeline/assembly/environment.h"
+#include "runtime/base/file.h"
+#include "scheduler/analysis/certificate.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/what_if.h"
@@ -26,17 +30,102 @@ int terminal_width() {
 
 struct Options {
   ScheduleOptions schedule;
+  double seconds = 0;
   bool json = false;
+  std::string certificate;  // where to write the proof of an infeasible problem
+  std::string check;        // a certificate to replay
 };
 
+// The problem that is asked about.
+struct Asked {
+  pipeline::PipelineConfig config;
+  sched::Problem any_cores;
+  std::string other_machine;
+};
+
+Result<Asked> ask(const ScheduleOptions& options) {
+  pipeline::PipelineConfig config;
+  if (sched::is_problem_file(options.pipeline)) {
+    // A problem by itself: nothing but its schedule can be asked for.
+    TAKT_ASSIGN(config.problem, sched::load_problem(options.pipeline));
+    config.name = config.problem.name;
+    config.file = options.pipeline;
+  } else {
+    TAKT_ASSIGN(const pipeline::ModelFiles models, model_files(options.models));
+    TAKT_ASSIGN(config, pipeline::load_pipeline(options.pipeline, models));
+  }
+  std::string other_machine;
+  if (!options.budgets.empty()) {
+    TAKT_ASSIGN(const sched::BudgetTable budgets, sched::load_budgets(options.budgets));
+    TAKT_RETURN_IF_ERROR(sched::apply_budgets(config.problem, budgets));
+    if (const std::string here = pipeline::machine_name(); !budgets.machine.empty() && budgets.machine != here) {
+      other_machine = "budgets were measured on another machine (" + budgets.machine + "); this one is " + here;
+    }
+  }
+  sched::Problem any_cores = config.problem;
+  for (const std::string& change : options.what_if) {
+    TAKT_RETURN_IF_ERROR(sched::apply_what_if(config.problem, change));
+    if (change.find(".cores=") == std::string::npos) TAKT_RETURN_IF_ERROR(sched::apply_what_if(any_cores, change));
+  }
+  return Asked{std::move(config), std::move(any_cores), std::move(other_machine)};
+}
+
+Result<Admitted> answer(Asked asked, const ScheduleOptions& options, double seconds) {
+  sched::SynthesisOptions synthesis;
+  synthesis.seed = options.seed;
+  synthesis.node_limit = options.nodes;
+  synthesis.seconds = seconds;
+  Admitted out{std::move(asked.config), {}, std::move(asked.any_cores)};
+  out.answer = sched::synthesize(out.config.problem, synthesis);
+  if (!asked.other_machine.empty()) out.answer.notes.push_back(asked.other_machine);
+  // Nothing is said that the independent validator or checker has not accepted.
+  if (out.answer.verdict == sched::Verdict::kFeasible) {
+    if (Status valid = sched::validate(out.config.problem, *out.answer.schedule); !valid) {
+      return fail(Code::kInternal, "the synthesized table failed its validator: " + valid.error().message);
+    }
+  }
+  if (out.answer.verdict == sched::Verdict::kInfeasible) {
+    if (Status holds = sched::check_certificate(out.config.problem, *out.answer.certificate); !holds) {
+      return fail(Code::kInternal, "the proof failed its checker: " + holds.error().message);
+    }
+  }
+  return out;
+}
+
+// Replays a certificate against the problem as configured; nothing is searched.
+Status replay_certificate(const sched::Problem& problem, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(Code::kInput, path + ": cannot be read");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  TAKT_ASSIGN(const sched::Certificate certificate, sched::read_certificate(problem, text).map_error([&](Error error) {
+    return std::move(error).with_context(path);
+  }));
+  TAKT_RETURN_IF_ERROR(sched::check_certificate(problem, certificate));
+  std::printf("ACCEPTED: '%s' on board '%s' cannot meet its limits; every part of %s holds\n", problem.name.c_str(),
+              problem.board.name.c_str(), path.c_str());
+  return {};
+}
+
 int run(const Options& options) {
-  Result<Admitted> admitted = admit(options.schedule);
+  Result<Asked> asked = ask(options.schedule);
+  if (!asked) return report_error(asked.error());
+  if (!options.check.empty()) {
+    const Status replayed = replay_certificate(asked->config.problem, options.check);
+    return replayed ? 0 : report_error(replayed.error());
+  }
+  const Result<Admitted> admitted = answer(*std::move(asked), options.schedule, options.seconds);
   if (!admitted) return report_error(admitted.error());
-  const sched::Answer& answer = admitted->answer;
-  const std::string text = options.json ? sched::to_json(admitted->config.problem, answer)
-                                        : sched::explain(admitted->config.problem, answer, terminal_width());
+  const sched::Problem& problem = admitted->config.problem;
+  if (!options.certificate.empty() && admitted->answer.certificate) {
+    const std::string text = sched::certificate_json(problem, *admitted->answer.certificate);
+    if (Status written = write_file_atomically(options.certificate, text); !written) {
+      return report_error(written.error());
+    }
+  }
+  const std::string text = options.json ? sched::to_json(problem, admitted->answer)
+                                        : sched::explain(problem, admitted->answer, terminal_width());
   std::fputs(text.c_str(), stdout);
-  return answer.verdict == sched::Verdict::kFeasible ? 0 : 1;
+  return admitted->answer.verdict == sched::Verdict::kFeasible ? 0 : 1;
 }
 
 }  // namespace
@@ -69,36 +158,13 @@ void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positio
                   "change the problem first: stage.budget=+20%, stage.budget=12ms, stage.rate=10, stage.cores=2");
   add_model_option(verb, options.models);
   verb.add_option("--seed", options.seed, "seed of the search (the answer is the same for the same seed)");
+  verb.add_option("--nodes", options.nodes,
+                  "limit of the search in positions tried: the answer is the same everywhere");
 }
 
 Result<Admitted> admit(const ScheduleOptions& options) {
-  TAKT_ASSIGN(const pipeline::ModelFiles models, model_files(options.models));
-  TAKT_ASSIGN(pipeline::PipelineConfig config, pipeline::load_pipeline(options.pipeline, models));
-  std::string other_machine;
-  if (!options.budgets.empty()) {
-    TAKT_ASSIGN(const sched::BudgetTable budgets, sched::load_budgets(options.budgets));
-    TAKT_RETURN_IF_ERROR(sched::apply_budgets(config.problem, budgets));
-    if (const std::string here = pipeline::machine_name(); !budgets.machine.empty() && budgets.machine != here) {
-      other_machine = "budgets were measured on another machine (" + budgets.machine + "); this one is " + here;
-    }
-  }
-  sched::Problem any_cores = config.problem;
-  for (const std::string& change : options.what_if) {
-    TAKT_RETURN_IF_ERROR(sched::apply_what_if(config.problem, change));
-    if (change.find(".cores=") == std::string::npos) TAKT_RETURN_IF_ERROR(sched::apply_what_if(any_cores, change));
-  }
-  sched::SynthesisOptions synthesis;
-  synthesis.seed = options.seed;
-  Admitted out{std::move(config), {}, std::move(any_cores)};
-  out.answer = sched::synthesize(out.config.problem, synthesis);
-  if (!other_machine.empty()) out.answer.notes.push_back(other_machine);
-  if (out.answer.verdict == sched::Verdict::kFeasible) {
-    // No table is used that the independent validator has not accepted.
-    if (Status valid = sched::validate(out.config.problem, *out.answer.schedule); !valid) {
-      return fail(Code::kInternal, "the synthesized table failed its validator: " + valid.error().message);
-    }
-  }
-  return out;
+  TAKT_ASSIGN(Asked asked, ask(options));
+  return answer(std::move(asked), options, 0);
 }
 
 void add_schedule(CLI::App& app, Command& chosen) {
@@ -106,7 +172,12 @@ void add_schedule(CLI::App& app, Command& chosen) {
   CLI::App* verb =
       app.add_subcommand("schedule", "Does the pipeline fit? Table, bounds and slack, or the reason why not");
   add_schedule_options(*verb, options->schedule);
+  verb->add_option("--time", options->seconds,
+                   "limit of the search in seconds as well: not reproducible, and marked so")
+      ->check(CLI::PositiveNumber);
   verb->add_flag("--json", options->json, "machine-readable answer on stdout");
+  verb->add_option("--certificate", options->certificate, "write the proof of an infeasible pipeline to this file");
+  verb->add_option("--check", options->check, "replay a certificate against this pipeline, without any search");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }
 

@@ -257,8 +257,7 @@ std::string explain(const Problem& problem, const Answer& answer, std::size_t wi
                 ms_text(problem.hyperperiod).c_str(), static_cast<long long>(schedule.clock.ticks),
                 static_cast<double>(problem.hyperperiod.ns) / static_cast<double>(schedule.clock.ticks),
                 schedule.slots.size(), schedule.hash().hex().c_str());
-  return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) +
-         levels_text(answer) +
+  return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) + levels_text(answer) +
          stages_text(problem, schedule) + table_text(problem, schedule) + loads_text(problem, schedule);
 }
 
@@ -280,7 +279,8 @@ std::string to_json(const Problem& problem, const Answer& answer) {
     root["budget_scale"] = budget_scale(problem, schedule);
     root["levels"] = Json::array();
     for (const Level& level : answer.levels) {
-      root["levels"].push_back({{"name", level.name}, {"value", level.value}, {"bound", level.bound}, {"gap", level.gap()}});
+      root["levels"].push_back(
+          {{"name", level.name}, {"value", level.value}, {"bound", level.bound}, {"gap", level.gap()}});
     }
     root["stages"] = Json::array();
     for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <limits>
 #include <numeric>
 
 #include "runtime/base/suggest.h"
@@ -267,6 +269,65 @@ Problem read_problem(const YamlNode& root, const std::string& name, const Board&
   problem.hyperperiod = read_hyperperiod(root);
   problem.stages = read_stages(root.at("stages"), problem.hyperperiod, sensors);
   if (const auto chains = root.find("chains")) problem.chains = read_chains(*chains, sensors, problem.stages);
+  return problem;
+}
+
+std::vector<Sensor> read_sensors(const YamlNode& list) {
+  std::vector<Sensor> sensors;
+  for (const YamlNode& node : list.items()) {
+    Sensor sensor;
+    const YamlNode name = node.at("name");
+    sensor.name = name.text();
+    refuse_twice(name, sensor.name, sensors, "sensor");
+    const auto rate = node.find("rate_hz");
+    const auto period = node.find("period_ms");
+    if (rate.has_value() == period.has_value()) {
+      node.error("give either 'rate_hz' or 'period_ms'");
+    } else if (rate) {
+      sensor.period = {std::llround(1e9 / rate->number(0.01, 100'000))};
+    } else {
+      sensor.period = period->milliseconds(0.01, kMostMs);
+    }
+    const YamlNode delay = node.at("delay_ms");
+    const std::vector<double> ends = delay.numbers(2, 0, kMostMs);
+    if (ends.size() == 2) {
+      sensor.delay_min = {std::llround(ends[0] * 1e6)};
+      sensor.delay_max = {std::llround(ends[1] * 1e6)};
+      if (sensor.delay_max < sensor.delay_min) delay.error("the shortest delay comes first");
+    }
+    if (const auto drift = node.find("drift_ppm")) sensor.drift_ppm = drift->number(0, 100'000);
+    const auto phase = node.find("phase_ms");
+    const auto jitter = node.find("phase_jitter_ms");
+    if (phase) sensor.phase = Sensor::Phase{phase->milliseconds(0, kMostMs), {}};
+    if (jitter && !phase) jitter->error("only a sensor with 'phase_ms' has a phase jitter");
+    if (jitter && phase) sensor.phase->jitter = jitter->milliseconds(0, kMostMs);
+    sensors.push_back(std::move(sensor));
+  }
+  return sensors;
+}
+
+bool is_problem_file(const std::string& path) {
+  const Result<YamlDocument> document = YamlDocument::load(path);
+  return document && document->root().is_map() && document->root().find("sensors").has_value();
+}
+
+Result<Problem> load_problem(const std::string& path) {
+  TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
+  const YamlNode root = document.root();
+  const std::string name = root.at("name").text();
+  const YamlNode board_node = root.at("board");
+  Board board;
+  const std::filesystem::path board_path = std::filesystem::path(path).parent_path() / board_node.text();
+  Result<Board> loaded = load_board(board_path.string());
+  if (loaded) {
+    board = *std::move(loaded);
+  } else {
+    board_node.error("the board cannot be read: " + loaded.error().message);
+  }
+  const std::vector<Sensor> sensors = read_sensors(root.at("sensors"));
+  Problem problem = read_problem(root, name, board, sensors);
+  TAKT_RETURN_IF_ERROR(document.finish());
+  TAKT_RETURN_IF_ERROR(check(problem).map_error([&](Error error) { return std::move(error).with_context(path); }));
   return problem;
 }
 

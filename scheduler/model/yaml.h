@@ -47,6 +47,19 @@
 
 namespace takt::sched {
 
+// A problem by itself, without a rig or perception behind it (configs/schedules): the keys of a pipeline file, and
+//
+//   board: ../boards/orin8.yaml
+//   sensors:
+//     - {name: camera, rate_hz: 30, delay_ms: [12, 15], drift_ppm: 100}               # free-running; or period_ms: 33
+//     - {name: lidar, rate_hz: 10, delay_ms: [2, 4], phase_ms: 10, phase_jitter_ms: 0.1}   # locked to the table
+//
+// kConfiguration with every error.
+Result<Problem> load_problem(const std::string& path);
+// Whether a readable file is of this kind: only such files list sensors.
+bool is_problem_file(const std::string& path);
+std::vector<Sensor> read_sensors(const YamlNode& list);
+
 // A whole board file: kConfiguration with every error.
 Result<Board> load_board(const std::string& path);
 Board read_board(const YamlNode& root);

@@ -488,34 +488,55 @@ std::optional<Refutation> refute_windows(const Open& open, const std::vector<Lea
 
 }  // namespace
 
-std::optional<Refutation> refute(const Problem& problem, const Options& options, const Homes& homes) {
+namespace {
+
+// Hands every refutation to `found`, cheapest rule first, until it returns false.
+template <class Found>
+void each_refutation(const Problem& problem, const Options& options, const Homes& homes, const Found& found) {
   const Open open(problem, options, homes);
+  const auto offer = [&](std::optional<Refutation> refutation) { return !refutation || found(*std::move(refutation)); };
+  for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
+    // Without a way to run there is nothing to add up.
+    if (open.places[stage].empty()) return (void)offer(refute_stage(open, stage));
+  }
   const std::vector<Least> least = least_of(open);
-  for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
-    if (!open.places[stage].empty()) continue;
-    return refute_stage(open, stage);
-  }
   for (std::uint32_t chain = 0; chain < problem.chains.size(); ++chain) {
-    if (auto found = refute_chain(problem, options, least, chain)) return found;
+    if (!offer(refute_chain(problem, options, least, chain))) return;
   }
   for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
-    if (auto found = refute_stage(open, stage)) return found;
+    if (!offer(refute_stage(open, stage))) return;
   }
-  if (auto found = refute_memory(problem, options)) return found;
-  const std::vector<std::uint32_t> all = all_cores(problem);
-  if (auto found = refute_load(open, all)) return found;
+  if (!offer(refute_memory(problem, options))) return;
+  std::vector<std::vector<std::uint32_t>> sets{all_cores(problem)};
   if (!homes.empty()) {
-    for (const std::uint32_t core : all) {
-      if (auto found = refute_load(open, {core})) return found;
-    }
+    for (const std::uint32_t core : all_cores(problem)) sets.push_back({core});
   }
-  if (auto found = refute_windows(open, least, all)) return found;
-  if (!homes.empty()) {
-    for (const std::uint32_t core : all) {
-      if (auto found = refute_windows(open, least, {core})) return found;
-    }
+  for (const auto& cores : sets) {
+    if (!offer(refute_load(open, cores))) return;
   }
-  return std::nullopt;
+  for (const auto& cores : sets) {
+    if (!offer(refute_windows(open, least, cores))) return;
+  }
+}
+
+}  // namespace
+
+std::optional<Refutation> refute(const Problem& problem, const Options& options, const Homes& homes) {
+  std::optional<Refutation> first;
+  each_refutation(problem, options, homes, [&](Refutation refutation) {
+    first = std::move(refutation);
+    return false;
+  });
+  return first;
+}
+
+std::vector<Refutation> refute_in_every_way(const Problem& problem, const Options& options) {
+  std::vector<Refutation> out;
+  each_refutation(problem, options, {}, [&](Refutation refutation) {
+    out.push_back(std::move(refutation));
+    return true;
+  });
+  return out;
 }
 
 namespace {

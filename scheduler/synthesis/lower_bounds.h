@@ -28,6 +28,9 @@ struct Refutation {
 // against its period, memory, the load of all cores, of one core, window energy.
 std::optional<Refutation> refute(const Problem& problem, const Options& options, const Homes& homes = {});
 
+// All of them: what has to change before a table can exist.
+std::vector<Refutation> refute_in_every_way(const Problem& problem, const Options& options);
+
 // What the four quantities of a chain cannot be below, for any combination of `options`.
 std::array<Duration, kQuantities> least_bounds(const Problem& problem, const Options& options, std::uint32_t chain);
 

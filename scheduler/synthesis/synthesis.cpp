@@ -228,10 +228,11 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
   }
   Options everything;
   for (const Stage& stage : problem.stages) everything.push_back(options_of(problem.board, stage));
-  if (std::optional<Refutation> refutation = refute(problem, everything)) {
+  if (std::vector<Refutation> refutations = refute_in_every_way(problem, everything); !refutations.empty()) {
     answer.verdict = Verdict::kInfeasible;
-    answer.reason = std::move(refutation->why);
-    answer.certificate = std::make_shared<const Certificate>(std::move(refutation->certificate));
+    answer.reason = std::move(refutations.front().why);
+    answer.certificate = std::make_shared<const Certificate>(std::move(refutations.front().certificate));
+    for (std::size_t i = 1; i < refutations.size(); ++i) answer.notes.push_back("also " + refutations[i].why);
     return answer;
   }
   std::optional<Search::Clock::time_point> until;

@@ -1,0 +1,99 @@
+// The worked examples of docs/scheduling.md say what the page says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "scheduler/analysis/certificate.h"
+#include "scheduler/analysis/validate.h"
+#include "scheduler/model/yaml.h"
+#include "scheduler/synthesis/synthesis.h"
+
+namespace takt::sched {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+Problem example(const std::string& name) {
+  const Result<Problem> problem = load_problem(std::string(TAKT_SOURCE_DIR) + "/configs/schedules/" + name + ".yaml");
+  EXPECT_TRUE(problem) << problem.error().message;
+  return problem.value_or(Problem{});
+}
+
+TEST(Examples, EveryOneLoadsAndIsAnsweredWithProof) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(TAKT_SOURCE_DIR) + "/configs/schedules")) {
+    if (entry.path().extension() != ".yaml") continue;
+    EXPECT_TRUE(is_problem_file(entry.path().string()));
+    const Result<Problem> problem = load_problem(entry.path().string());
+    ASSERT_TRUE(problem) << problem.error().message;
+    const Answer answer = synthesize(*problem, {1, 60'000});
+    if (answer.verdict == Verdict::kInfeasible) {
+      EXPECT_TRUE(check_certificate(*problem, *answer.certificate)) << entry.path();
+    } else {
+      ASSERT_EQ(answer.verdict, Verdict::kFeasible) << entry.path() << answer.reason;
+      const Status valid = validate(*problem, *answer.schedule);
+      EXPECT_TRUE(valid) << entry.path() << valid.error().message;
+    }
+    ++files;
+  }
+  EXPECT_GE(files, 6);
+  EXPECT_FALSE(is_problem_file(std::string(TAKT_SOURCE_DIR) + "/configs/pipelines/sim.yaml"));
+}
+
+TEST(Examples, TextbookIsInfeasibleTwiceOver) {
+  const Problem problem = example("textbook");
+  const Answer answer = synthesize(problem);
+  EXPECT_EQ(answer.verdict, Verdict::kInfeasible);
+  EXPECT_THAT(answer.reason, AllOf(HasSubstr("cannot be below 91.200 ms"), HasSubstr("the limit is 60.000 ms"),
+                                   HasSubstr("31.200 ms too much"), HasSubstr("on any number of cores")));
+  EXPECT_THAT(answer.notes, Contains(AllOf(HasSubstr("3.50 GB stay resident"), HasSubstr("1.00 GB too much"))));
+}
+
+TEST(Examples, TextbookFitsWithDeclaredVariants) {
+  const Problem problem = example("textbook_variants");
+  const Answer answer = synthesize(problem);
+  ASSERT_EQ(answer.verdict, Verdict::kFeasible) << answer.reason;
+  EXPECT_LE(answer.schedule->bounds[0].bounds[0], milliseconds(60));
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("'detection' runs with variant 'lite'")));
+}
+
+// Planning on the previous prediction: each stage still takes its time, so what planning knows is older.
+TEST(Examples, TextbookPipelinedIsOlder) {
+  const Answer answer = synthesize(example("textbook_previous"));
+  ASSERT_EQ(answer.verdict, Verdict::kFeasible) << answer.reason;
+  EXPECT_GT(answer.schedule->bounds[0].bounds[0], milliseconds(90));
+}
+
+TEST(Examples, BadFilesSayWhere) {
+  const std::string path = testing::TempDir() + "/problem.yaml";
+  const auto message = [&](const std::string& change) {
+    std::ifstream file(std::string(TAKT_SOURCE_DIR) + "/configs/schedules/textbook.yaml");
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t bar = change.find('|');
+    const std::size_t at = text.find(change.substr(0, bar));
+    EXPECT_NE(at, std::string::npos) << change;
+    text.replace(at, bar, change.substr(bar + 1));
+    const std::string board = std::string(TAKT_SOURCE_DIR) + "/configs/boards/textbook4.yaml";
+    if (const std::size_t b = text.find("../boards/textbook4.yaml"); b != std::string::npos) text.replace(b, 24, board);
+    std::ofstream(path) << text;
+    const Result<Problem> problem = load_problem(path);
+    return problem ? std::string("accepted") : problem.error().message;
+  };
+  EXPECT_EQ(message("name: textbook|name: other"), "accepted");
+  EXPECT_THAT(message("rate_hz: 10, delay|rate_hz: 10, period_ms: 5, delay"), HasSubstr("problem.yaml:8:"));
+  EXPECT_THAT(message("delay_ms: [0, 0]|delay_ms: [3, 1]"), HasSubstr("the shortest delay comes first"));
+  EXPECT_THAT(message("delay_ms: [0, 0]|delay_ms: [-1, 1]"), HasSubstr("problem.yaml:8:"));
+  EXPECT_THAT(message("rate_hz: 10\n|rate_hz: 12\n"), HasSubstr("not a whole number"));
+  EXPECT_THAT(message("path: [camera, detection|path: [camera, detector"), HasSubstr("unknown stage 'detector'"));
+  EXPECT_THAT(message("limit_ms: {latency|limit_ms: {delay"), HasSubstr("problem.yaml:"));
+  EXPECT_THAT(message("stage: detection}|stage: planning}"), HasSubstr("does not come before this one"));
+  EXPECT_THAT(message("cores: 1, ms: 40|cores: 1, ms: 1e300"), HasSubstr("problem.yaml:"));
+  EXPECT_THAT(message("board: |board: no/"), HasSubstr("board cannot be read"));
+}
+
+}  // namespace
+}  // namespace takt::sched
