@@ -219,6 +219,24 @@ std::string stages_text(const Problem& problem, const Schedule& schedule) {
   return "\nStages (largest factor: how much this budget alone may grow with the table kept)\n" + columns(rows, 2, 6);
 }
 
+// What one skipped job costs, stage by stage of every chain; left out for tables of hundreds of rows.
+std::string skips_text(const Problem& problem, const Schedule& schedule) {
+  std::vector<std::vector<std::string>> rows{
+      {"chain", "one job skipped of", "reaction", "age at output", "until replaced"}};
+  for (std::uint32_t c = 0; c < problem.chains.size(); ++c) {
+    for (const std::uint32_t stage : problem.chains[c].stages) {
+      std::vector<std::int64_t> skips(problem.stages.size(), 0);
+      skips[stage] = 1;
+      const ChainBound bound = walk_with_skips(problem, schedule, c, skips);
+      rows.push_back({stage == problem.chains[c].stages.front() ? problem.chains[c].name : "",
+                      problem.stages[stage].name, ms_text(bound.bounds[1]), ms_text(bound.bounds[2]),
+                      ms_text(bound.bounds[3])});
+    }
+  }
+  if (rows.size() < 2 || rows.size() > 40) return "";
+  return "\nIf a job is skipped (its consumers use the output before)\n" + columns(rows, 2, 5);
+}
+
 std::string levels_text(const Answer& answer) {
   if (answer.levels.empty()) return "";
   std::vector<std::vector<std::string>> rows{{"level", "table", "no table below", "gap"}};
@@ -257,8 +275,9 @@ std::string explain(const Problem& problem, const Answer& answer, std::size_t wi
                 ms_text(problem.hyperperiod).c_str(), static_cast<long long>(schedule.clock.ticks),
                 static_cast<double>(problem.hyperperiod.ns) / static_cast<double>(schedule.clock.ticks),
                 schedule.slots.size(), schedule.hash().hex().c_str());
-  return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) + levels_text(answer) +
-         stages_text(problem, schedule) + table_text(problem, schedule) + loads_text(problem, schedule);
+  return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) +
+         skips_text(problem, schedule) + levels_text(answer) + stages_text(problem, schedule) +
+         table_text(problem, schedule) + loads_text(problem, schedule);
 }
 
 std::string to_json(const Problem& problem, const Answer& answer) {

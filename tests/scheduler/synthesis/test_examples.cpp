@@ -61,11 +61,16 @@ TEST(Examples, TextbookFitsWithDeclaredVariants) {
   EXPECT_THAT(answer.notes, Contains(HasSubstr("'detection' runs with variant 'lite'")));
 }
 
-// Planning on the previous prediction: each stage still takes its time, so what planning knows is older.
-TEST(Examples, TextbookPipelinedIsOlder) {
-  const Answer answer = synthesize(example("textbook_previous"));
+// Running ahead doubles the rate and leaves the latency; planning on the previous prediction costs one period of it.
+TEST(Examples, TextbookPipelinedIsFasterAndNoYounger) {
+  const Problem problem = example("textbook_pipelined");
+  const Answer answer = synthesize(problem);
   ASSERT_EQ(answer.verdict, Verdict::kFeasible) << answer.reason;
-  EXPECT_GT(answer.schedule->bounds[0].bounds[0], milliseconds(90));
+  const Duration latency = answer.schedule->bounds[0].bounds[0];
+  EXPECT_GE(latency, milliseconds(91));
+  EXPECT_LE(latency, milliseconds(92));
+  const ChainBound previous = walk_with_skips(problem, *answer.schedule, 0, {0, 1, 0});
+  EXPECT_EQ(previous.bounds[2], latency + milliseconds(50));
 }
 
 TEST(Examples, BadFilesSayWhere) {
