@@ -13,6 +13,9 @@ namespace {
 // work stays bounded.
 constexpr std::uint32_t kCandidatesPerObject = 4;
 
+// Cells times classes of a head that is accepted: sixteen times what the largest networks of detection papers have.
+constexpr std::uint64_t kMostCells = std::uint64_t{1} << 22;
+
 std::string text_of(kernels::DType dtype, const kernels::Shape& shape) {
   std::string text = kernels::name_of(dtype);
   text += '[';
@@ -75,7 +78,7 @@ Result<DetectionHead> DetectionHead::create(const ModelContract& contract, std::
   out.channels_ = static_cast<std::uint32_t>(contract.classes.size());
   for (const ModelClass& c : contract.classes) out.meaning_.push_back(c.meaning);
   const std::string size = std::to_string(out.width_) + "x" + std::to_string(out.height_);
-  std::uint32_t most = 0;
+  std::uint64_t most = 0;
   if (const auto* centre = std::get_if<CentreHead>(&contract.head.form)) {
     out.columns_ = out.width_ / centre->stride;
     out.rows_ = out.height_ / centre->stride;
@@ -87,7 +90,7 @@ Result<DetectionHead> DetectionHead::create(const ModelContract& contract, std::
     TAKT_RETURN_IF_ERROR(
         check_tensor(contract, outputs[box], shape_of(4, out.rows_, out.columns_), "four distances" + cells));
     out.wanted_ = {heatmap, box};
-    most = out.columns_ * out.rows_ * out.channels_;
+    most = std::uint64_t{out.columns_} * out.rows_ * out.channels_;
   } else {
     out.centre_ = false;
     const auto& fastestdet = std::get<FastestDetHead>(contract.head.form);
@@ -101,7 +104,12 @@ Result<DetectionHead> DetectionHead::create(const ModelContract& contract, std::
     TAKT_RETURN_IF_ERROR(check_tensor(contract, found, shape_of(5 + out.channels_, out.rows_, out.columns_),
                                       "objectness, four of the box, " + counted(out.channels_)));
     out.wanted_ = {tensor};
-    most = out.columns_ * out.rows_;
+    most = std::uint64_t{out.columns_} * out.rows_;
+  }
+  if (most > kMostCells) {
+    return fail(Code::kConfiguration, contract.contract_file + ": a head of " + std::to_string(most) +
+                                          " cells times classes; at most " + std::to_string(kMostCells) +
+                                          " are accepted");
   }
   out.candidates_.resize(most);
   out.chosen_.resize(contract.head.objects_max);

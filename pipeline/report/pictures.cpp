@@ -88,6 +88,7 @@ class Pictures {
            "will be "
            "in 1 s</span> <span><i class=\"key\" style=\"background:none;border:2px solid "
            "var(--truth)\"></i>truth</span> "
+           "<span><i class=\"key\" style=\"background:none;border:2px dashed #7cc4ff\"></i>camera box</span> "
            "<span><i class=\"key\" style=\"background:var(--muted)\"></i>LiDAR 0.3 to 4 m above ground</span></p>\n";
   }
 
@@ -169,14 +170,17 @@ class Pictures {
                         coordinate(width), coordinate(height), data_uri("image/jpeg", *jpeg)));
     // Line widths and letters are meant for a picture 640 units wide.
     svg.raw(fmt::format("<g style=\"--u:{}px\">", coordinate(width / 640)));
-    draw_detections(svg, frame);
     draw_tracks(svg, sensor, list);
+    const std::size_t boxes = draw_detections(svg, frame);
     svg.raw("</g>");
     return "<figure><figcaption><b>" + escaped(sensor.name) + "</b>, captured " +
-           offset_text(frame.stamp, SensorTime{list.stamp_ns}) + "</figcaption>" + svg.str() + "</figure>\n";
+           offset_text(frame.stamp, SensorTime{list.stamp_ns}) + ", " + plural(boxes, "camera box", "camera boxes") +
+           "</figcaption>" + svg.str() + "</figure>\n";
   }
 
-  void draw_detections(Svg& svg, const CameraFrame& frame) const {
+  // What the camera stage made of this very picture; how many boxes that was.
+  std::size_t draw_detections(Svg& svg, const CameraFrame& frame) const {
+    std::size_t drawn = 0;
     for (const ObjectFrame& objects : run_.objects) {
       if (objects.list.sensor != frame.sensor || objects.list.stamp_ns != frame.stamp.ns) continue;
       for (std::uint32_t i = 0; i < std::min(objects.list.count, kMaxObjects); ++i) {
@@ -184,9 +188,11 @@ class Pictures {
         if ((o.flags & kHasImageBox) == 0) continue;
         svg.rect(o.u0, o.v0, o.u1 - o.u0, o.v1 - o.v0, "box2",
                  fmt::format("{} {:.2f}", name_of(o.object_class), o.score));
+        ++drawn;
       }
-      return;
+      return drawn;
     }
+    return drawn;
   }
 
   void draw_tracks(Svg& svg, const sensors::RigSensor& sensor, const TrackList& list) const {

@@ -104,7 +104,7 @@ svg .points{fill:none;stroke:var(--muted);stroke-width:.16;stroke-linecap:round;
 svg .ego{fill:var(--ink);opacity:.75}svg .arrow{stroke:var(--track);stroke-width:.18}
 svg .ring{fill:none;stroke:var(--line);stroke-width:.12}svg .ring-label{fill:var(--muted);font-size:1.5px}
 svg .id{fill:var(--ink);font-size:1.45px}
-svg .box3{fill:none;stroke:#ff8c42;stroke-width:calc(1.6*var(--u))}svg .box2{fill:none;stroke:#7cc4ff;stroke-width:calc(1.3*var(--u));stroke-dasharray:calc(4*var(--u)) calc(2.5*var(--u))}
+svg .box3{fill:none;stroke:#ff8c42;stroke-width:calc(1.6*var(--u))}svg .box2{fill:none;stroke:#7cc4ff;stroke-width:calc(1.7*var(--u));stroke-dasharray:calc(4*var(--u)) calc(2.5*var(--u))}
 svg .tag-text{fill:#fff;font-size:calc(11*var(--u));paint-order:stroke;stroke:#000;stroke-width:calc(2.6*var(--u))}
 dl{display:grid;grid-template-columns:minmax(120px,220px) 1fr;gap:4px 18px;margin:8px 0 0;font-size:13.5px}
 dt{font-weight:600}dd{margin:0;color:var(--muted);overflow-wrap:anywhere}

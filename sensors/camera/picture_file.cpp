@@ -12,7 +12,7 @@
 namespace takt::sensors {
 namespace {
 
-constexpr std::uint32_t kMostPixels = 16384;  // of each extent
+constexpr std::uint32_t kMostPixels = 8192;  // of each extent
 
 struct Size {
   std::uint32_t width = 0, height = 0;
@@ -57,10 +57,14 @@ void PictureFile::Free::operator()(std::byte* p) const { std::free(p); }
 Result<PictureFile> PictureFile::read(const std::string& path) {
   const Result<std::string> file = read_file(path);
   if (!file) return fail(file.error());
-  const std::optional<Size> size = size_of(*file);
-  if (!size) return fail(Code::kInput, path + ": neither a JPEG nor a PNG picture, or cut in its header");
+  return parse(std::as_bytes(std::span(*file)), path);
+}
+
+Result<PictureFile> PictureFile::parse(std::span<const std::byte> file, const std::string& name) {
+  const std::optional<Size> size = size_of({reinterpret_cast<const char*>(file.data()), file.size()});
+  if (!size) return fail(Code::kInput, name + ": neither a JPEG nor a PNG picture, or cut in its header");
   if (size->width == 0 || size->height == 0 || size->width > kMostPixels || size->height > kMostPixels) {
-    return fail(Code::kInput, path + ": a picture of " + std::to_string(size->width) + "x" +
+    return fail(Code::kInput, name + ": a picture of " + std::to_string(size->width) + "x" +
                                   std::to_string(size->height) + " pixels; 1 to " + std::to_string(kMostPixels) +
                                   " of each are read");
   }
@@ -73,10 +77,10 @@ Result<PictureFile> PictureFile::read(const std::string& path) {
   out.bytes_ = decoder->payload_capacity();
   const std::uint64_t room = round_up(out.bytes_, 64);
   out.payload_.reset(static_cast<std::byte*>(std::aligned_alloc(64, room)));
-  if (!out.payload_) return fail(Code::kEnvironment, path + ": no memory for " + std::to_string(room) + " bytes");
-  const std::string message = encode(log::CompressedImage{{}, "", "", std::as_bytes(std::span(*file))});
+  if (!out.payload_) return fail(Code::kEnvironment, name + ": no memory for " + std::to_string(room) + " bytes");
+  const std::string message = encode(log::CompressedImage{{}, "", "", file});
   const DecodeReport report = decoder->decode(std::as_bytes(std::span(message)), {out.payload_.get(), room});
-  if (!report.ok) return fail(Code::kInput, path + ": " + report.reason);
+  if (!report.ok) return fail(Code::kInput, name + ": " + report.reason);
   return out;
 }
 

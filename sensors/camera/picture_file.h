@@ -15,8 +15,10 @@ namespace takt::sensors {
 // RGB8 of the file's size. Rotation marks of photographs (EXIF) are not looked at: cameras on vehicles write none.
 class PictureFile {
  public:
-  // JPEG or PNG of at most 16384 x 16384 pixels. kInput: no such file, neither format, cut or damaged.
+  // JPEG or PNG of at most 8192 x 8192 pixels. kInput: no such file, neither format, cut or damaged.
   static Result<PictureFile> read(const std::string& path);
+  // The same from the bytes of a file, called `name` in messages.
+  static Result<PictureFile> parse(std::span<const std::byte> file, const std::string& name);
 
   [[nodiscard]] const Image& image() const { return *reinterpret_cast<const Image*>(payload_.get()); }
   [[nodiscard]] std::span<const std::byte> payload() const { return {payload_.get(), bytes_}; }
