@@ -1,5 +1,5 @@
-// takt.Preprocess: kernels/preprocess.h says what is computed. Pixels are fetched one by one, the arithmetic is
-// vectors along a row.
+// takt.Preprocess: kernels/preprocess.h says what is computed. Pixels are fetched one by one or gathered, the
+// arithmetic is vectors along a row.
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/targets.h"
 
@@ -104,50 +104,172 @@ struct Pixels {
   HWY_ALIGN std::int32_t a[kTile] = {}, b[kTile] = {}, c[kTile] = {};
 };
 
+// One pixel of each of two source rows and two source columns for every output column of a tile, fetched one by one.
 template <class Source>
-HWY_INLINE void rgb_of(const Pixels& pixels, int i, V (&rgb)[3]) {
-  const DI di;
-  const D d;
-  VI a = hn::Load(di, pixels.a + i), b = hn::Load(di, pixels.b + i), c = hn::Load(di, pixels.c + i);
-  Source::to_rgb(a, b, c);
-  rgb[0] = hn::ConvertTo(d, a);
-  rgb[1] = hn::ConvertTo(d, b);
-  rgb[2] = hn::ConvertTo(d, c);
+class Corners {
+ public:
+  Corners(const Preprocess& p, const std::uint8_t* bytes) : p_(p), bytes_(bytes) {}
+  void columns(const Tap* taps, int count) {
+    count_ = count;
+    for (int i = 0; i < count; ++i) {
+      columns_[0][i] = taps[i].first;
+      columns_[1][i] = taps[i].second;
+    }
+  }
+  void rows(std::uint32_t first, std::uint32_t second) {
+    for (int line = 0; line < 2; ++line) {
+      const Source source(p_, bytes_, line == 0 ? first : second);
+      for (int side = 0; side < 2; ++side) {
+        Pixels& to = pixels_[line][side];
+        for (int i = 0; i < count_; ++i) source.at(columns_[side][i], to.a[i], to.b[i], to.c[i]);
+      }
+    }
+  }
+  HWY_INLINE void rgb(int line, int side, int i, V (&rgb)[3]) const {
+    const DI di;
+    const D d;
+    const Pixels& from = pixels_[line][side];
+    VI a = hn::Load(di, from.a + i), b = hn::Load(di, from.b + i), c = hn::Load(di, from.c + i);
+    Source::to_rgb(a, b, c);
+    rgb[0] = hn::ConvertTo(d, a);
+    rgb[1] = hn::ConvertTo(d, b);
+    rgb[2] = hn::ConvertTo(d, c);
+  }
+
+ private:
+  const Preprocess& p_;
+  const std::uint8_t* bytes_;
+  int count_ = 0;
+  std::uint32_t columns_[2][kTile];
+  Pixels pixels_[2][2];
+};
+
+// Bytes of a row, four at a time from any place. Those near its end begin up to three bytes earlier, so that nothing
+// behind the picture is read, and are shifted back.
+using DU = hn::RebindToUnsigned<D>;
+class Gather {
+ public:
+  void set(int i, std::uint32_t at, std::uint32_t row_bytes) {
+    const std::uint32_t from = std::min(at, row_bytes - 4);
+    offset_[i] = static_cast<std::int32_t>(from);
+    shift_[i] = (at - from) * 8;
+  }
+  HWY_INLINE hn::Vec<DU> from(const std::uint8_t* row, int i) const {
+    const DI di;
+    const DU du;
+    const auto four = hn::GatherOffset(di, reinterpret_cast<const std::int32_t*>(row), hn::Load(di, offset_ + i));
+    return hn::Shr(hn::BitCast(du, four), hn::Load(du, shift_ + i));
+  }
+
+ private:
+  HWY_ALIGN std::int32_t offset_[kTile] = {};
+  HWY_ALIGN std::uint32_t shift_[kTile] = {};
+};
+template <int index>
+HWY_INLINE VI byte_of(hn::Vec<DU> bytes) {
+  const DU du;
+  if constexpr (index > 0) bytes = hn::ShiftRight<index * 8>(bytes);
+  return hn::BitCast(DI(), hn::And(bytes, hn::Set(du, 255)));
 }
 
-template <class Source>
+// rgb8 and bgr8 of at least two pixels a row.
+class GatheredPacked {
+ public:
+  GatheredPacked(const Preprocess& p, const std::uint8_t* bytes) : p_(p), bytes_(bytes) {}
+  static bool fits(const Preprocess& p) { return p.source_width >= 2; }
+  void columns(const Tap* taps, int count) {
+    for (int i = 0; i < count; ++i) {
+      gather_[0].set(i, taps[i].first * 3, p_.source_width * 3);
+      gather_[1].set(i, taps[i].second * 3, p_.source_width * 3);
+    }
+  }
+  void rows(std::uint32_t first, std::uint32_t second) {
+    row_[0] = bytes_ + p_.offset + std::uint64_t{first} * p_.pitch;
+    row_[1] = bytes_ + p_.offset + std::uint64_t{second} * p_.pitch;
+  }
+  HWY_INLINE void rgb(int line, int side, int i, V (&rgb)[3]) const {
+    const D d;
+    const auto bytes = gather_[side].from(row_[line], i);
+    const V first = hn::ConvertTo(d, byte_of<0>(bytes)), third = hn::ConvertTo(d, byte_of<2>(bytes));
+    const bool red_first = p_.source == PixelSource::kRgb8;
+    rgb[0] = red_first ? first : third;
+    rgb[1] = hn::ConvertTo(d, byte_of<1>(bytes));
+    rgb[2] = red_first ? third : first;
+  }
+
+ private:
+  const Preprocess& p_;
+  const std::uint8_t* bytes_;
+  const std::uint8_t* row_[2] = {};
+  Gather gather_[2];
+};
+
+// nv12 of at least four pixels a row.
+class GatheredNv12 {
+ public:
+  GatheredNv12(const Preprocess& p, const std::uint8_t* bytes) : p_(p), bytes_(bytes) {}
+  static bool fits(const Preprocess& p) { return p.source_width >= 4; }
+  void columns(const Tap* taps, int count) {
+    for (int i = 0; i < count; ++i) {
+      for (int side = 0; side < 2; ++side) {
+        const std::uint32_t x = side == 0 ? taps[i].first : taps[i].second;
+        luma_[side].set(i, x, p_.source_width);
+        chroma_[side].set(i, x & ~1U, p_.source_width);
+      }
+    }
+  }
+  void rows(std::uint32_t first, std::uint32_t second) {
+    for (int line = 0; line < 2; ++line) {
+      const Nv12 source(p_, bytes_, line == 0 ? first : second);
+      luma_row_[line] = source.row;
+      chroma_row_[line] = source.chroma;
+    }
+  }
+  HWY_INLINE void rgb(int line, int side, int i, V (&rgb)[3]) const {
+    const D d;
+    VI a = byte_of<0>(luma_[side].from(luma_row_[line], i));
+    const auto uv = chroma_[side].from(chroma_row_[line], i);
+    VI b = byte_of<0>(uv), c = byte_of<1>(uv);
+    Nv12::to_rgb(a, b, c);
+    rgb[0] = hn::ConvertTo(d, a);
+    rgb[1] = hn::ConvertTo(d, b);
+    rgb[2] = hn::ConvertTo(d, c);
+  }
+
+ private:
+  const Preprocess& p_;
+  const std::uint8_t* bytes_;
+  const std::uint8_t* luma_row_[2] = {};
+  const std::uint8_t* chroma_row_[2] = {};
+  Gather luma_[2], chroma_[2];
+};
+
+template <class FourCorners>
 void picture(const Preprocess& p, const std::uint8_t* bytes, float* y, Range rows) {
   const D d;
   const Placement at = placement(p.fit, p.source_width, p.source_height, p.width, p.height);
   const std::ptrdiff_t plane = std::ptrdiff_t{p.width} * p.height;
-  std::uint32_t columns[2][kTile];
+  Tap taps[kTile];
   HWY_ALIGN float weight[kTile] = {};
-  Pixels corner[2][2];  // source row, source column
+  FourCorners corners(p, bytes);
   for (std::uint32_t x0 = 0; x0 < at.width; x0 += kTile) {
     const int count = static_cast<int>(std::min<std::uint32_t>(kTile, at.width - x0));
     for (int i = 0; i < count; ++i) {
-      const Tap tx = tap(x0 + static_cast<std::uint32_t>(i), at.width, p.source_width);
-      columns[0][i] = tx.first;
-      columns[1][i] = tx.second;
-      weight[i] = tx.weight;
+      taps[i] = tap(x0 + static_cast<std::uint32_t>(i), at.width, p.source_width);
+      weight[i] = taps[i].weight;
     }
+    corners.columns(taps, count);
     for (std::ptrdiff_t row = rows.first; row < rows.last; ++row) {
       const Tap ty = tap(static_cast<std::uint32_t>(row), at.height, p.source_height);
-      for (int line = 0; line < 2; ++line) {
-        const Source source(p, bytes, line == 0 ? ty.first : ty.second);
-        for (int side = 0; side < 2; ++side) {
-          Pixels& pixels = corner[line][side];
-          for (int i = 0; i < count; ++i) source.at(columns[side][i], pixels.a[i], pixels.b[i], pixels.c[i]);
-        }
-      }
+      corners.rows(ty.first, ty.second);
       const V fy = hn::Set(d, ty.weight);
       for (int i = 0; i < count; i += kLanes) {
         const V fx = hn::Load(d, weight + i);
         V p00[3], p01[3], p10[3], p11[3];
-        rgb_of<Source>(corner[0][0], i, p00);
-        rgb_of<Source>(corner[0][1], i, p01);
-        rgb_of<Source>(corner[1][0], i, p10);
-        rgb_of<Source>(corner[1][1], i, p11);
+        corners.rgb(0, 0, i, p00);
+        corners.rgb(0, 1, i, p01);
+        corners.rgb(1, 0, i, p10);
+        corners.rgb(1, 1, i, p11);
         TAKT_UNROLL
         for (int colour = 0; colour < 3; ++colour) {
           const V upper = hn::MulAdd(fx, hn::Sub(p01[colour], p00[colour]), p00[colour]);
@@ -192,10 +314,14 @@ void preprocess(const void* params, const Operand* operands, int part, int parts
                       std::min<std::ptrdiff_t>(own.last, std::ptrdiff_t{at.top} + at.height) - at.top};
   switch (p.source) {
     case PixelSource::kRgb8:
-    case PixelSource::kBgr8: return picture<Packed>(p, bytes, y, rows);
-    case PixelSource::kMono8: return picture<Grey>(p, bytes, y, rows);
-    case PixelSource::kNv12: return picture<Nv12>(p, bytes, y, rows);
-    case PixelSource::kBayerRggb8: return picture<Bayer>(p, bytes, y, rows);
+    case PixelSource::kBgr8:
+      return GatheredPacked::fits(p) ? picture<GatheredPacked>(p, bytes, y, rows)
+                                     : picture<Corners<Packed>>(p, bytes, y, rows);
+    case PixelSource::kMono8: return picture<Corners<Grey>>(p, bytes, y, rows);
+    case PixelSource::kNv12:
+      return GatheredNv12::fits(p) ? picture<GatheredNv12>(p, bytes, y, rows)
+                                   : picture<Corners<Nv12>>(p, bytes, y, rows);
+    case PixelSource::kBayerRggb8: return picture<Corners<Bayer>>(p, bytes, y, rows);
   }
 }
 

@@ -13,7 +13,8 @@ TEST(Preprocess, FollowsTheReference) {
     Preprocess p;
     p.source = static_cast<PixelSource>(i % 5 + 1);
     const bool pairs = p.source == PixelSource::kNv12;
-    p.source_width = static_cast<std::uint32_t>(random.integer(pairs ? 1 : 2, 80) * (pairs ? 2 : 1));
+    const int least = pairs || p.source != PixelSource::kBayerRggb8 ? 1 : 2;
+    p.source_width = static_cast<std::uint32_t>(random.integer(least, i % 4 == 0 ? 3 : 80) * (pairs ? 2 : 1));
     p.source_height = static_cast<std::uint32_t>(random.integer(pairs ? 1 : 2, 50) * (pairs ? 2 : 1));
     const bool colour = p.source == PixelSource::kRgb8 || p.source == PixelSource::kBgr8;
     p.pitch = p.source_width * (colour ? 3 : 1) + static_cast<std::uint32_t>(random.integer(0, 9));
