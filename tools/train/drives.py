@@ -112,8 +112,9 @@ class Camera:
         self.rotation = _rotation(*sensor["extrinsics"]["quaternion_wxyz"])  # vehicle <- camera
         left, top = (-0.5 - self.c) / self.f
         right, bottom = (np.array([self.width, self.height]) - 0.5 - self.c) / self.f
-        self.pyramid = [np.array(p) for p in ((0, 0, 1.), (1, 0, -left), (-1, 0, right), (0, 1, -top),
-                                              (0, -1, bottom))]
+        # Inside: normal @ p >= offset.
+        self.pyramid = [(np.array(n), o) for n, o in (((0, 0, 1.), _NEAR), ((1, 0, -left), 0), ((-1, 0, right), 0),
+                                                      ((0, 1, -top), 0), ((0, -1, bottom), 0))]
         u = np.arange(_COARSE / 2 - 0.5, self.width, _COARSE)
         v = np.arange(_COARSE / 2 - 0.5, self.height, _COARSE)
         rays = np.stack([*np.meshgrid((u - self.c[0]) / self.f[0], (v - self.c[1]) / self.f[1])] +
@@ -129,8 +130,8 @@ class Camera:
             points = []
             for face in _FACES:
                 polygon = [corners[i] for i in face]
-                for plane in self.pyramid:
-                    polygon = _cut(polygon, lambda p, plane=plane: plane @ p - (_NEAR if plane is self.pyramid[0] else 0))
+                for normal, offset in self.pyramid:
+                    polygon = _cut(polygon, lambda p, n=normal, o=offset: n @ p - o)
                 points += polygon
             if not points:
                 return None
@@ -170,8 +171,8 @@ class Camera:
             visible = (silhouette & (depth <= nearest[window])).sum() / max(1, silhouette.sum())
             if visible < MIN_SEEN:
                 continue
-            counts = (box[3] - box[1] >= MIN_HEIGHT and box[2] - box[0] >= MIN_WIDTH and visible >= MIN_VISIBLE and
-                      points > 0)
+            large = box[3] - box[1] >= MIN_HEIGHT and box[2] - box[0] >= MIN_WIDTH
+            counts = large and visible >= MIN_VISIBLE and points > 0
             rows.append([*box, kind, counts, visible, np.hypot(*(centre - self.origin)[:2])])
         return np.array(rows, np.float32).reshape(-1, 8)
 

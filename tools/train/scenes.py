@@ -175,7 +175,8 @@ def scene(seed, family, rig):
               "height_m": [round(rng.uniform(3.5, 6), 1), round(rng.uniform(6.5, 11), 1)]}
              for side in sides if rng.random() < layout["trees"]]
     lamps = [{"side": side, "from_m": round(-10 + rng.uniform(0, 20), 1), "to_m": round(last + 60, 1),
-              "spacing_m": round(rng.uniform(18, 45), 1), "behind_kerb_m": 0.5, "height_m": round(rng.uniform(5, 10), 1)}
+              "spacing_m": round(rng.uniform(18, 45), 1), "behind_kerb_m": 0.5,
+              "height_m": round(rng.uniform(5, 10), 1)}
              for side in sides if rng.random() < 0.6]
 
     return {
