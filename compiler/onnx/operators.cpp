@@ -4,8 +4,10 @@
 #include <cstring>
 #include <limits>
 
+#include "compiler/ir/geometry.h"
 #include "compiler/ir/operators.h"
 #include "compiler/onnx/tensor_proto.h"
+#include "kernels/reference/elementwise.h"
 
 namespace takt::compiler {
 namespace {
@@ -14,6 +16,7 @@ using ir::Constant;
 using ir::DType;
 using ir::kNoValue;
 using ir::Node;
+using ir::to_string;
 using ir::ValueId;
 
 // A node on its way into the graph.
@@ -218,22 +221,35 @@ Status slice(Call& call) {
   return call.emit();
 }
 
-Status reduce_mean(Call& call) {
+// The whole numbers of a constant input, as an attribute in newer or older operator sets.
+Result<std::vector<std::int64_t>> constant_integers(const Call& call, std::size_t i, std::string_view what) {
+  const ir::Type& type = call.type(i);
+  const Constant* value = call.graph[call.node.inputs[i]].constant.get();
+  return ir::integers_of({type.dtype, type.shape, value != nullptr ? value->tensor().data : nullptr}, what);
+}
+Result<std::int64_t> constant_integer(const Call& call, std::size_t i, std::string_view what) {
+  TAKT_ASSIGN(const std::vector<std::int64_t> values, constant_integers(call, i, what));
+  if (values.size() == 1) return values[0];
+  return fail(Code::kInput, "expects one number as " + std::string(what));
+}
+
+// Axes as an attribute; without any and told so, the operator does nothing.
+Status settle_axes(Call& call) {
   if (call.has(1)) {
-    const Constant* axes = call.graph[call.node.inputs[1]].constant.get();
-    if (axes == nullptr || axes->dtype != DType::kI64 || axes->shape.rank != 1) {
-      return fail(Code::kInput, "axes have to be constant numbers");
-    }
-    std::vector<std::int64_t> numbers(axes->bytes.size() / sizeof(std::int64_t));
-    if (!numbers.empty()) std::memcpy(numbers.data(), axes->bytes.data(), axes->bytes.size());
-    call.node.attributes["axes"] = numbers;
+    TAKT_ASSIGN(std::vector<std::int64_t> axes, constant_integers(call, 1, "axes"));
+    call.node.attributes["axes"] = std::move(axes);
   }
-  if (call.node.inputs.size() > 1) call.node.inputs.resize(1);
+  call.node.inputs.resize(1);
   if (call.node.integers("axes").empty() && call.node.integer("noop_with_empty_axes", 0) != 0) {
     call.node.op = "Identity";
     call.node.attributes.clear();
   }
   call.take("noop_with_empty_axes");
+  return {};
+}
+
+Status reduce(Call& call) {
+  TAKT_RETURN_IF_ERROR(settle_axes(call));
   return call.emit();
 }
 
@@ -304,6 +320,370 @@ Status constant(Call& call) {
   return {};
 }
 
+// --- operators that are a few others
+
+// Adds the calls that an operator stands for, one after the other; the last one writes the operator's own output.
+class Steps {
+ public:
+  explicit Steps(Call& call) : call_(call) {}
+
+  ValueId operator()(std::string op, std::vector<ValueId> inputs,
+                     std::map<std::string, ir::Attribute> attributes = {}) {
+    const ValueId result = call_.graph.add_value(call_.node.name + "." + std::to_string(++count_));
+    add(std::move(op), std::move(inputs), result, std::move(attributes));
+    return result;
+  }
+  Status last(std::string op, std::vector<ValueId> inputs, std::map<std::string, ir::Attribute> attributes = {}) {
+    return output(0, std::move(op), std::move(inputs), std::move(attributes));
+  }
+  // Writes output i, where the model has it.
+  Status output(std::size_t i, std::string op, std::vector<ValueId> inputs,
+                std::map<std::string, ir::Attribute> attributes = {}) {
+    if (i < call_.node.outputs.size())
+      add(std::move(op), std::move(inputs), call_.node.outputs[i], std::move(attributes));
+    return status_;
+  }
+  ValueId number(float value) { return call_.constant("number" + std::to_string(++count_), Constant::scalar(value)); }
+  ValueId list(std::span<const std::int64_t> values) {
+    return call_.constant("list" + std::to_string(++count_), Constant::of(values));
+  }
+  ValueId reshape(ValueId x, std::span<const std::int64_t> extents) {
+    return (*this)("Reshape", {x, list(extents)}, {{"allowzero", std::int64_t{1}}});
+  }
+  ValueId transpose(ValueId x, std::vector<std::int64_t> perm) {
+    return (*this)("Transpose", {x}, {{"perm", std::move(perm)}});
+  }
+  Status last_reshape(ValueId x, std::span<const std::int64_t> extents) {
+    return last("Reshape", {x, list(extents)}, {{"allowzero", std::int64_t{1}}});
+  }
+
+ private:
+  // After a failure nothing more is added; its message is what counts.
+  void add(std::string op, std::vector<ValueId> inputs, ValueId output,
+           std::map<std::string, ir::Attribute> attributes) {
+    if (!status_) return;
+    Node node;
+    node.name = call_.node.name + (call_.node.outputs[0] == output ? "" : "." + std::to_string(++count_));
+    node.op = std::move(op);
+    node.inputs = std::move(inputs);
+    node.outputs = {output};
+    node.attributes = std::move(attributes);
+    status_ = ir::append(call_.graph, std::move(node));
+  }
+
+  Call& call_;
+  Status status_;
+  int count_ = 0;
+};
+
+using Integers = std::vector<std::int64_t>;
+
+std::map<std::string, ir::Attribute> reduction(const Call& call) {
+  std::map<std::string, ir::Attribute> attributes = {{"keepdims", call.node.integer("keepdims", 1)}};
+  if (!call.node.integers("axes").empty()) attributes["axes"] = call.node.integers("axes");
+  return attributes;
+}
+// What follows the sum of an elementwise operator `first` of x (with x itself when `square`).
+Status reduce_of(Call& call, const char* first, bool square, const char* last) {
+  TAKT_RETURN_IF_ERROR(settle_axes(call));
+  Steps steps(call);
+  const ValueId x = call.node.inputs[0];
+  const ValueId term =
+      first == nullptr ? x : steps(first, square ? std::vector<ValueId>{x, x} : std::vector<ValueId>{x});
+  if (call.node.op == "Identity") return last == nullptr ? steps.last("Identity", {term}) : steps.last(last, {term});
+  if (last == nullptr) return steps.last("ReduceSum", {term}, reduction(call));
+  return steps.last(last, {steps("ReduceSum", {term}, reduction(call))});
+}
+Status reduce_l1(Call& call) { return reduce_of(call, "Abs", false, nullptr); }
+Status reduce_l2(Call& call) { return reduce_of(call, "Mul", true, "Sqrt"); }
+Status reduce_log_sum(Call& call) { return reduce_of(call, nullptr, false, "Log"); }
+Status reduce_sum_square(Call& call) { return reduce_of(call, "Mul", true, nullptr); }
+
+// m + log(sum of exp(x - m)): the maximum keeps exp in range.
+Status reduce_log_sum_exp(Call& call) {
+  TAKT_RETURN_IF_ERROR(settle_axes(call));
+  if (call.node.op == "Identity") return call.emit();
+  Steps steps(call);
+  const ValueId x = call.node.inputs[0];
+  auto kept = reduction(call);
+  kept["keepdims"] = std::int64_t{1};
+  const ValueId shifted = steps("Exp", {steps("Sub", {x, steps("ReduceMax", {x}, kept)})});
+  const ValueId logarithm = steps("Log", {steps("ReduceSum", {shifted}, reduction(call))});
+  return steps.last("Add", {logarithm, steps("ReduceMax", {x}, reduction(call))});
+}
+
+Status reciprocal(Call& call) {
+  Steps steps(call);
+  return steps.last("Div", {steps.number(1), call.node.inputs[0]});
+}
+
+Status softsign(Call& call) {
+  Steps steps(call);
+  const ValueId x = call.node.inputs[0];
+  return steps.last("Div", {x, steps("Add", {steps.number(1), steps("Abs", {x})})});
+}
+
+Status mean(Call& call) {
+  if (call.node.inputs.empty()) return fail(Code::kInput, "has no inputs");
+  Steps steps(call);
+  ValueId sum = call.node.inputs[0];
+  for (std::size_t i = 1; i < call.node.inputs.size(); ++i) sum = steps("Add", {sum, call.node.inputs[i]});
+  return steps.last("Div", {sum, steps.number(static_cast<float>(call.node.inputs.size()))});
+}
+
+Status size(Call& call) {
+  const std::int64_t elements = call.type(0).shape.elements();
+  Constant value = Constant::of(std::span(&elements, 1));
+  value.shape = ir::Shape{};
+  ir::Value& output = call.graph[call.node.outputs[0]];
+  output.type = ir::Type{value.dtype, value.shape};
+  output.constant = std::make_shared<const Constant>(std::move(value));
+  return {};
+}
+
+Status eye_like(Call& call) {
+  const ir::Shape shape = call.type(0).shape;
+  if (shape.rank != 2) return fail(Code::kInput, "expects a matrix, found " + to_string(shape));
+  if (shape.elements() > (1 << 24)) return fail(Code::kInput, "is too large: " + to_string(shape));
+  DType dtype = call.type(0).dtype;
+  if (call.node.attributes.count("dtype") != 0) {
+    TAKT_ASSIGN(dtype, element_type(static_cast<std::int32_t>(call.node.integer("dtype", 0))));
+  }
+  Constant ones = Constant::allocate(DType::kF32, shape);
+  for (std::int64_t row = 0; row < shape.dims[0]; ++row) {
+    const std::int64_t k = call.node.integer("k", 0);
+    const bool inside = k >= -row && k < shape.dims[1] - row;
+    if (inside) ones.tensor().as<float>()[row * shape.dims[1] + row + k] = 1;
+  }
+  Steps steps(call);
+  return steps.last("Cast", {call.constant("ones", std::move(ones))}, {{"to", std::string(kernels::name_of(dtype))}});
+}
+
+Status cast_like(Call& call) {
+  if (!call.has(1)) return fail(Code::kInput, "expects two inputs");
+  call.node.op = "Cast";
+  call.node.attributes = {{"to", std::string(kernels::name_of(call.type(1).dtype))}};
+  call.node.inputs.resize(1);
+  return call.emit();
+}
+
+// A maximum over windows as large as the image.
+Status global_max_pool(Call& call) {
+  const ir::Shape shape = call.type(0).shape;
+  if (shape.rank != 4) return fail(Code::kInput, "expects an input [N,C,H,W], found " + to_string(shape));
+  call.node.op = "MaxPool";
+  call.node.attributes = {{"kernel_shape", Integers{shape.dims[2], shape.dims[3]}}};
+  return call.emit();
+}
+
+// blocksize x blocksize pixels of the result come from so many channels.
+Status depth_to_space(Call& call) {
+  const ir::Shape x = call.type(0).shape;
+  const std::int64_t b = call.node.integer("blocksize", 0);
+  const std::string mode = call.node.text("mode", "DCR");
+  if (x.rank != 4 || b < 1 || b > (1 << 15) || x.dims[1] % (b * b) != 0 || (mode != "DCR" && mode != "CRD")) {
+    return fail(Code::kInput, "blocksize " + std::to_string(b) + " does not fit " + to_string(x));
+  }
+  const std::int64_t c = x.dims[1] / (b * b);
+  const std::int64_t n = x.dims[0], h = x.dims[2], w = x.dims[3];
+  Steps steps(call);
+  const ValueId split = mode == "DCR" ? steps.reshape(call.node.inputs[0], Integers{n, b, b, c, h, w})
+                                      : steps.reshape(call.node.inputs[0], Integers{n, c, b, b, h, w});
+  const ValueId moved = steps.transpose(split, mode == "DCR" ? Integers{0, 3, 4, 1, 5, 2} : Integers{0, 1, 4, 2, 5, 3});
+  return steps.last_reshape(moved, Integers{n, c, h * b, w * b});
+}
+
+Status space_to_depth(Call& call) {
+  const ir::Shape x = call.type(0).shape;
+  const std::int64_t b = call.node.integer("blocksize", 0);
+  if (x.rank != 4 || b < 1 || b > (1 << 15) || x.dims[2] % b != 0 || x.dims[3] % b != 0) {
+    return fail(Code::kInput, "blocksize " + std::to_string(b) + " does not fit " + to_string(x));
+  }
+  const std::int64_t n = x.dims[0], c = x.dims[1], h = x.dims[2] / b, w = x.dims[3] / b;
+  Steps steps(call);
+  const ValueId split = steps.reshape(call.node.inputs[0], Integers{n, c, h, b, w, b});
+  return steps.last_reshape(steps.transpose(split, {0, 3, 5, 1, 2, 4}), Integers{n, c * b * b, h, w});
+}
+
+// Every extent repeated: [a, b] becomes [1, a, 1, b], then [r, a, s, b], then [r a, s b].
+Status tile(Call& call) {
+  if (!call.has(1)) return fail(Code::kInput, "expects two inputs");
+  const ir::Shape x = call.type(0).shape;
+  TAKT_ASSIGN(const Integers repeats, constant_integers(call, 1, "repeats"));
+  if (static_cast<int>(repeats.size()) != x.rank || x.rank > 4) {
+    return fail(Code::kInput, "expects one repeat for each dimension of " + to_string(x) + ", and at most 4");
+  }
+  Integers apart, repeated, joined;
+  for (int d = 0; d < x.rank; ++d) {
+    const std::int64_t r = repeats[static_cast<std::size_t>(d)];
+    if (r < 0 || r > ir::kMaxElements) return fail(Code::kInput, "a repeat is " + std::to_string(r));
+    apart.insert(apart.end(), {1, x.dims[d]});
+    repeated.insert(repeated.end(), {r, x.dims[d]});
+    joined.push_back(r * x.dims[d]);
+  }
+  Steps steps(call);
+  const ValueId spread = steps.reshape(call.node.inputs[0], apart);
+  return steps.last_reshape(steps("Expand", {spread, steps.list(repeated)}), joined);
+}
+
+// (x - mean) * (1 / sqrt(variance + epsilon)) over some axes; the mean and the factor are results of
+// LayerNormalization.
+struct Normalised {
+  ValueId value, mean, factor;
+};
+Normalised normalise(Steps& steps, ValueId x, const Integers& axes, float epsilon) {
+  const std::map<std::string, ir::Attribute> over = {{"axes", axes}, {"keepdims", std::int64_t{1}}};
+  const ValueId average = steps("ReduceMean", {x}, over);
+  const ValueId centred = steps("Sub", {x, average});
+  const ValueId variance = steps("ReduceMean", {steps("Mul", {centred, centred})}, over);
+  const ValueId deviation = steps("Sqrt", {steps("Add", {variance, steps.number(epsilon)})});
+  const ValueId factor = steps("Div", {steps.number(1), deviation});
+  return {steps("Mul", {centred, factor}), average, factor};
+}
+
+Integers axes_from(std::int64_t first, int rank) {
+  Integers axes;
+  for (std::int64_t d = first; d < rank; ++d) axes.push_back(d);
+  return axes;
+}
+
+Status layer_normalization(Call& call) {
+  const int rank = call.type(0).shape.rank;
+  TAKT_ASSIGN(const int axis, ir::axis_of(call.node, "axis", -1, rank));
+  if (call.node.integer("stash_type", 1) != 1) return fail(Code::kInput, "stash_type is not f32");
+  if (!call.has(1) || call.node.outputs.size() > 3) return fail(Code::kInput, "expects X, scale, and bias or none");
+  Steps steps(call);
+  const Normalised n = normalise(steps, call.node.inputs[0], axes_from(axis, rank), call.node.number("epsilon", 1e-5F));
+  if (call.has(2)) {
+    TAKT_RETURN_IF_ERROR(steps.last("Add", {steps("Mul", {n.value, call.node.inputs[1]}), call.node.inputs[2]}));
+  } else {
+    TAKT_RETURN_IF_ERROR(steps.last("Mul", {n.value, call.node.inputs[1]}));
+  }
+  TAKT_RETURN_IF_ERROR(steps.output(1, "Identity", {n.mean}));
+  return steps.output(2, "Identity", {n.factor});
+}
+
+// scale and bias, one for each channel, laid along dimension 1.
+Status scaled_by_channel(Call& call, Steps& steps, ValueId value) {
+  const ir::Shape x = call.type(0).shape;
+  Integers along(static_cast<std::size_t>(x.rank), 1);
+  along[1] = x.dims[1];
+  const ValueId scale = steps.reshape(call.node.inputs[1], along);
+  const ValueId bias = steps.reshape(call.node.inputs[2], along);
+  return steps.last("Add", {steps("Mul", {value, scale}), bias});
+}
+
+Status instance_normalization(Call& call) {
+  const int rank = call.type(0).shape.rank;
+  if (rank < 3 || !call.has(1) || !call.has(2)) return fail(Code::kInput, "expects [N,C,...], scale and bias");
+  Steps steps(call);
+  const Normalised n = normalise(steps, call.node.inputs[0], axes_from(2, rank), call.node.number("epsilon", 1e-5F));
+  return scaled_by_channel(call, steps, n.value);
+}
+
+// Before operator set 21 scale and bias belonged to groups, since then to channels.
+Status group_normalization(Call& call) {
+  const ir::Shape x = call.type(0).shape;
+  const std::int64_t groups = call.node.integer("num_groups", 0);
+  if (x.rank < 3 || !call.has(1) || !call.has(2) || groups < 1 || x.dims[1] % groups != 0) {
+    return fail(Code::kInput, "num_groups " + std::to_string(groups) + " does not fit " + to_string(x));
+  }
+  if (call.node.integer("stash_type", 1) != 1) return fail(Code::kInput, "stash_type is not f32");
+  Steps steps(call);
+  const Integers extents(x.dims, x.dims + x.rank);
+  const ValueId split = steps.reshape(call.node.inputs[0], Integers{x.dims[0], groups, -1});
+  const Normalised n = normalise(steps, split, {2}, call.node.number("epsilon", 1e-5F));
+  if (call.opset >= 21) return scaled_by_channel(call, steps, steps.reshape(n.value, extents));
+  const ValueId scale = steps.reshape(call.node.inputs[1], Integers{groups, 1});
+  const ValueId bias = steps.reshape(call.node.inputs[2], Integers{groups, 1});
+  return steps.last_reshape(steps("Add", {steps("Mul", {n.value, scale}), bias}), extents);
+}
+
+Status mean_variance_normalization(Call& call) {
+  Integers axes = call.node.integers("axes");
+  if (axes.empty()) axes = {0, 2, 3};
+  Steps steps(call);
+  const ValueId x = call.node.inputs[0];
+  const std::map<std::string, ir::Attribute> over = {{"axes", axes}, {"keepdims", std::int64_t{1}}};
+  const ValueId average = steps("ReduceMean", {x}, over);
+  const ValueId squares = steps("ReduceMean", {steps("Mul", {x, x})}, over);
+  const ValueId deviation = steps("Sqrt", {steps("Sub", {squares, steps("Mul", {average, average})})});
+  // The specification's guard against a deviation of 0.
+  return steps.last("Div", {steps("Sub", {x, average}), steps("Add", {deviation, steps.number(1e-9F)})});
+}
+
+// --- operands that are attributes in takt
+
+Status cum_sum(Call& call) {
+  if (!call.has(1)) return fail(Code::kInput, "expects two inputs");
+  TAKT_ASSIGN(const std::int64_t axis, constant_integer(call, 1, "axis"));
+  call.node.attributes["axis"] = axis;
+  call.node.inputs.resize(1);
+  return call.emit();
+}
+
+Status trilu(Call& call) {
+  if (call.has(1)) {
+    TAKT_ASSIGN(const std::int64_t k, constant_integer(call, 1, "k"));
+    call.node.attributes["k"] = k;
+  }
+  call.node.inputs.resize(1);
+  return call.emit();
+}
+
+Status one_hot(Call& call) {
+  if (!call.has(2)) return fail(Code::kInput, "expects three inputs");
+  const Constant* given = call.graph[call.node.inputs[1]].constant.get();
+  if (given == nullptr || given->shape.elements() != 1) return fail(Code::kInput, "depth is no constant number");
+  // Numbers of any type are taken; i64 is what counts.
+  Constant depth = Constant::allocate(DType::kI64, ir::Shape{});
+  kernels::reference::cast(given->tensor(), depth.tensor());
+  call.node.attributes["depth"] = *depth.tensor().as<std::int64_t>();
+  ValueId indices = call.node.inputs[0];
+  const ValueId values = call.node.inputs[2];
+  if (call.type(0).dtype != DType::kI64 && call.type(0).dtype != DType::kI32) {
+    Node cast;
+    cast.op = "Cast";
+    cast.name = call.node.name + ".indices";
+    cast.inputs = {indices};
+    indices = call.graph.add_value(cast.name);
+    cast.outputs = {indices};
+    cast.attributes["to"] = std::string(kernels::name_of(DType::kI64));
+    TAKT_RETURN_IF_ERROR(ir::append(call.graph, std::move(cast)));
+  }
+  call.node.inputs = {indices, values};
+  return call.emit();
+}
+
+Status top_k(Call& call) {
+  if (call.opset >= 10) {
+    if (!call.has(1)) return fail(Code::kInput, "expects two inputs");
+    TAKT_ASSIGN(const std::int64_t k, constant_integer(call, 1, "k"));
+    call.node.attributes["k"] = k;
+  }
+  call.node.inputs.resize(1);
+  call.take("sorted");  // always
+  if (call.node.outputs.size() == 1) call.node.outputs.push_back(call.graph.add_value(call.node.name + ".indices"));
+  return call.emit();
+}
+
+// Before operator set 7 the slopes lay along dimension 1.
+Status prelu(Call& call) {
+  if (call.opset >= 7 || !call.has(1) || call.type(1).shape.rank != 1 || call.type(0).shape.rank < 2)
+    return call.emit();
+  const ir::Shape slopes = call.type(1).shape;
+  Integers along(static_cast<std::size_t>(call.type(0).shape.rank), 1);
+  along[1] = slopes.dims[0];
+  Steps steps(call);
+  const ValueId laid = steps.reshape(call.node.inputs[1], along);
+  return steps.last("PRelu", {call.node.inputs[0], laid});
+}
+
+Status scatter(Call& call) {
+  call.node.op = "ScatterElements";
+  return call.emit();
+}
+
 // Attributes by name and type: i, f, s, t (tensor); I, F lists. Whatever is not named here is refused, since it may
 // change the meaning.
 struct Form {
@@ -313,14 +693,26 @@ struct Form {
 };
 constexpr std::string_view kWindow = "auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I";
 constexpr std::string_view kLegacyBroadcast = "axis:i broadcast:i";
+constexpr std::string_view kReduce = "axes:I keepdims:i noop_with_empty_axes:i";
 constexpr Form kForms[] = {
     {"Abs", "", as_it_is},
+    {"Acos", "", as_it_is},
+    {"Acosh", "", as_it_is},
     {"Add", kLegacyBroadcast, binary},
     {"And", kLegacyBroadcast, binary},
+    {"ArgMax", "axis:i keepdims:i select_last_index:i", as_it_is},
+    {"ArgMin", "axis:i keepdims:i select_last_index:i", as_it_is},
+    {"Asin", "", as_it_is},
+    {"Asinh", "", as_it_is},
+    {"Atan", "", as_it_is},
+    {"Atanh", "", as_it_is},
     {"AveragePool", "auto_pad:s ceil_mode:i count_include_pad:i dilations:I kernel_shape:I pads:I strides:I", as_it_is},
     {"BatchNormalization", "epsilon:f is_test:i momentum:f spatial:i training_mode:i", batch_normalization},
+    {"BitShift", "direction:s", as_it_is},
     {"Cast", "to:i saturate:i", cast},
+    {"CastLike", "saturate:i", cast_like},
     {"Ceil", "", as_it_is},
+    {"Celu", "alpha:f", as_it_is},
     {"Clip", "min:f max:f", clip},
     {"Concat", "axis:i", concat},
     {"Constant", "value:t value_float:f value_floats:F value_int:i value_ints:I", constant},
@@ -328,54 +720,110 @@ constexpr Form kForms[] = {
     {"Conv", kWindow, as_it_is},
     {"ConvTranspose", "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I output_shape:I pads:I strides:I",
      as_it_is},
+    {"Cos", "", as_it_is},
+    {"Cosh", "", as_it_is},
+    {"CumSum", "exclusive:i reverse:i", cum_sum},
+    {"DepthToSpace", "blocksize:i mode:s", depth_to_space},
     {"Div", kLegacyBroadcast, binary},
     {"Dropout", "is_test:i ratio:f seed:i", dropout},
+    {"Elu", "alpha:f", as_it_is},
     {"Equal", kLegacyBroadcast, binary},
+    {"Erf", "", as_it_is},
     {"Exp", "", as_it_is},
     {"Expand", "", as_it_is},
+    {"EyeLike", "dtype:i k:i", eye_like},
     {"Flatten", "axis:i", as_it_is},
     {"Floor", "", as_it_is},
     {"Gather", "axis:i", as_it_is},
+    {"GatherElements", "axis:i", as_it_is},
+    {"GatherND", "batch_dims:i", as_it_is},
+    {"Gelu", "approximate:s", as_it_is},
     {"Gemm", "alpha:f beta:f broadcast:i transA:i transB:i", gemm},
     {"GlobalAveragePool", "", as_it_is},
+    {"GlobalMaxPool", "", global_max_pool},
     {"Greater", kLegacyBroadcast, binary},
+    {"GreaterOrEqual", "", as_it_is},
+    {"GroupNormalization", "epsilon:f num_groups:i stash_type:i", group_normalization},
     {"HardSigmoid", "alpha:f beta:f", as_it_is},
     {"HardSwish", "", as_it_is},
+    {"Hardmax", "axis:i", softmax},
     {"Identity", "", as_it_is},
+    {"InstanceNormalization", "epsilon:f", instance_normalization},
+    {"IsInf", "detect_negative:i detect_positive:i", as_it_is},
+    {"IsNaN", "", as_it_is},
+    {"LayerNormalization", "axis:i epsilon:f stash_type:i", layer_normalization},
     {"LeakyRelu", "alpha:f", as_it_is},
     {"Less", kLegacyBroadcast, binary},
+    {"LessOrEqual", "", as_it_is},
+    {"Log", "", as_it_is},
+    {"LogSoftmax", "axis:i", softmax},
     {"MatMul", "", as_it_is},
     {"Max", "", variadic},
     {"MaxPool", "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I storage_order:i strides:I", max_pool},
+    {"Mean", "", mean},
+    {"MeanVarianceNormalization", "axes:I", mean_variance_normalization},
     {"Min", "", variadic},
+    {"Mish", "", as_it_is},
+    {"Mod", "fmod:i", as_it_is},
     {"Mul", kLegacyBroadcast, binary},
     {"Neg", "", as_it_is},
     {"Not", "", as_it_is},
+    {"OneHot", "axis:i", one_hot},
     {"Or", kLegacyBroadcast, binary},
+    {"PRelu", "", prelu},
     {"Pad", "mode:s pads:I value:f", pad},
     {"Pow", "", power},
     {"Range", "", as_it_is},
-    {"ReduceMean", "axes:I keepdims:i noop_with_empty_axes:i", reduce_mean},
+    {"Reciprocal", "", reciprocal},
+    {"ReduceL1", kReduce, reduce_l1},
+    {"ReduceL2", kReduce, reduce_l2},
+    {"ReduceLogSum", kReduce, reduce_log_sum},
+    {"ReduceLogSumExp", kReduce, reduce_log_sum_exp},
+    {"ReduceMax", kReduce, reduce},
+    {"ReduceMean", kReduce, reduce},
+    {"ReduceMin", kReduce, reduce},
+    {"ReduceProd", kReduce, reduce},
+    {"ReduceSum", kReduce, reduce},
+    {"ReduceSumSquare", kReduce, reduce_sum_square},
     {"Relu", "", as_it_is},
     {"Reshape", "allowzero:i", as_it_is},
     {"Resize",
      "antialias:i axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
      "keep_aspect_ratio_policy:s mode:s nearest_mode:s",
      resize},
+    {"Round", "", as_it_is},
+    {"Scatter", "axis:i", scatter},
+    {"ScatterElements", "axis:i reduction:s", as_it_is},
+    {"ScatterND", "reduction:s", as_it_is},
+    {"Selu", "alpha:f gamma:f", as_it_is},
     {"Shape", "start:i end:i", as_it_is},
+    {"Shrink", "bias:f lambd:f", as_it_is},
     {"Sigmoid", "", as_it_is},
+    {"Sign", "", as_it_is},
+    {"Sin", "", as_it_is},
+    {"Sinh", "", as_it_is},
+    {"Size", "", size},
     {"Slice", "axes:I ends:I starts:I", slice},
     {"Softmax", "axis:i", softmax},
+    {"Softplus", "", as_it_is},
+    {"Softsign", "", softsign},
+    {"SpaceToDepth", "blocksize:i", space_to_depth},
     {"Split", "axis:i num_outputs:i split:I", split},
     {"Sqrt", "", as_it_is},
     {"Squeeze", "axes:I", squeeze},
     {"Sub", kLegacyBroadcast, binary},
     {"Sum", "", variadic},
+    {"Tan", "", as_it_is},
     {"Tanh", "", as_it_is},
+    {"ThresholdedRelu", "alpha:f", as_it_is},
+    {"Tile", "", tile},
+    {"TopK", "axis:i k:i largest:i sorted:i", top_k},
     {"Transpose", "perm:I", as_it_is},
+    {"Trilu", "upper:i", trilu},
     {"Unsqueeze", "axes:I", squeeze},
     {"Upsample", "mode:s scales:F", upsample},
     {"Where", "", as_it_is},
+    {"Xor", kLegacyBroadcast, binary},
 };
 
 const Form* find_form(std::string_view name) {
@@ -437,6 +885,8 @@ Status import_node(ir::Graph& graph, const ::onnx::NodeProto& proto, std::int64_
       return fail(Code::kInput, where + " is given twice");
     }
   }
+  if (call.node.outputs.empty()) return fail(Code::kInput, place + ": has no outputs");
+  if (!call.has(0) && call.node.op != "Constant") return fail(Code::kInput, place + ": its first input is missing");
   Status done = form->convert(call);
   if (done || done.error().message.compare(0, 5, "node ") == 0) return done;  // the IR has named the node already
   return fail(std::move(done).error().with_context(place));
