@@ -42,7 +42,7 @@ struct OperandBytes {
 };
 const char* operand_bytes(KernelId id, const void* params, Target target, OperandBytes* out);
 
-// Floating-point operations (a multiply-add counts 2) of valid parameters. Holes and padding are not counted as work.
+// Floating-point operations (a multiply-add counts 2) of valid parameters. Taps in padding count, holes do not.
 std::uint64_t flops_of(KernelId id, const void* params);
 
 // The kernel of a convolution: params.group, extents, strides decide. `linear_input`: X is linear, for kConvFirst
