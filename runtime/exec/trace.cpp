@@ -114,6 +114,12 @@ Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>&
     if (data == nullptr) continue;  // a state: session->state() shows it after publication
     out.push_back({t.name, i, t.dtype, t.shape, row_major(t, data)});
   }
+  // Outputs that were written in parts only.
+  for (std::size_t i = 0; i < d.outputs.size(); ++i) {
+    if (last_writer.count(d.outputs[i]) != 0) continue;
+    const plan::Tensor& t = d.tensors[d.outputs[i]];
+    out.push_back({t.name, t.last_step, t.dtype, t.shape, row_major(t, bound_outputs[i].get())});
+  }
   return out;
 }
 

@@ -22,7 +22,7 @@ struct TracedTensor {
 };
 
 // Runs the plan once, one worker, and keeps the result of every step (of an assembled tensor: of its last step), in the
-// order of the steps. `inputs` by slot, row-major, of the plan's sizes.
+// order of the steps; then outputs that were written in parts. `inputs` by slot, row-major, of the plan's sizes.
 Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>& plan,
                                         std::span<const std::vector<std::byte>> inputs);
 

@@ -34,6 +34,41 @@ TEST(Trace, KeepsTheResultOfEveryStep) {
   EXPECT_EQ(trace(plan, {}).error().code, Code::kUsage);
 }
 
+TEST(Trace, AnOutputThatIsWrittenInPartsComesLast) {
+  if (kernels::unsupported(kernels::best_target()) != nullptr) GTEST_SKIP() << "no target of this machine";
+  test::SmallPlan small = test::small_plan();
+  plan::Description& d = small.description;
+  const auto half = [&](std::uint32_t of, std::uint64_t offset) {
+    plan::Tensor t = d.tensors[of];
+    t.name += "_half";
+    t.shape.dims[0] /= 2;
+    t.bytes /= 2;
+    t.offset += offset;
+    t.view_of = of;
+    d.tensors.push_back(t);
+  };
+  half(3, 0);
+  half(3, 128);
+  half(5, 0);
+  half(5, 128);
+  kernels::cpu::UnaryParams copy;
+  copy.pixels = test::kElements / 2;
+  d.steps.pop_back();
+  d.steps.push_back(test::small_step(d.target, kernels::cpu::KernelId::kUnary, copy, {6, 8}));
+  d.steps.push_back(test::small_step(d.target, kernels::cpu::KernelId::kUnary, copy, {7, 9}));
+  for (const std::size_t i : {3, 6, 7}) d.tensors[i].last_step = 4;
+  for (const std::size_t i : {5, 8, 9}) d.tensors[i].last_step = 4;
+  d.tensors[4].first_step = d.tensors[4].last_step = plan::kNone;
+  const auto plan = plan::Plan::parse(small.bytes());
+  ASSERT_TRUE(plan) << plan.error().message;
+  const std::vector<std::vector<std::byte>> inputs = {made_up_input(d.tensors[0])};
+  const auto traced = trace(*plan, inputs);
+  ASSERT_TRUE(traced) << traced.error().message;
+  ASSERT_EQ(traced->size(), 6U);
+  EXPECT_EQ(traced->back().name, "y");
+  EXPECT_EQ(traced->back().bytes, (*traced)[2].bytes);  // the sum
+}
+
 TEST(Compare, NamesTheFirstTensorBeyondTheTolerance) {
   const std::vector<TracedTensor> a = {floats("p", {1, 100}), floats("q", {1, 2}), floats("r", {4, 4}),
                                        floats("only_here", {1})};
