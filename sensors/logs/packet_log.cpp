@@ -115,16 +115,32 @@ class Capture {
     return all.elapsed_us.back() + velodyne_elapsed(all.hour_us.back(), hour_us, d.time - before.time);
   }
 
-  // Time of the sensor's first packet: by its clock where that agrees with the host's.
+  // Time of the sensor's first packet: by its clock where that agrees with the host's. The median of some packets
+  // decides, so that one with a wrong time moves nothing.
   SensorTime origin(const SensorPackets& packets, const std::string& topic) {
-    const SensorTime host = file_->datagrams()[packets.datagrams.front()].time;
-    const std::int64_t host_us = host.ns / 1000;
-    std::int64_t behind = (host_us - packets.hour_us.front()) % kVelodyneHour;  // host - sensor, modulo the hour
-    if (behind > kVelodyneHour / 2) behind -= kVelodyneHour;
-    if (behind > -1'000'000 && behind < 1'000'000) return {(host_us - behind) * 1000};
+    struct Pair {
+      std::int64_t behind_us;  // host - sensor, modulo the hour
+      SensorTime first;        // the first packet by this one's host time
+    };
+    std::vector<Pair> pairs;
+    for (std::size_t i = 0; i < std::min<std::size_t>(packets.datagrams.size(), 101); ++i) {
+      const SensorTime host = file_->datagrams()[packets.datagrams[i]].time;
+      std::int64_t behind = (host.ns / 1000 - packets.hour_us[i]) % kVelodyneHour;
+      if (behind > kVelodyneHour / 2) behind -= kVelodyneHour;
+      pairs.push_back({behind, host - microseconds(packets.elapsed_us[i])});
+    }
+    const auto middle = pairs.begin() + static_cast<std::ptrdiff_t>(pairs.size() / 2);
+    std::nth_element(pairs.begin(), middle, pairs.end(),
+                     [](const Pair& a, const Pair& b) { return a.behind_us < b.behind_us; });
+    const std::int64_t behind = middle->behind_us;
+    if (behind > -1'000'000 && behind < 1'000'000) {
+      return {(middle->first.ns / 1000 - behind) * 1000};
+    }
     log_->note(topic + ": the sensor's clock is not set (" + std::to_string(behind / 1'000'000) +
                " s from the host's within the hour); stamps are those of the host");
-    return host;
+    std::nth_element(pairs.begin(), middle, pairs.end(),
+                     [](const Pair& a, const Pair& b) { return a.first < b.first; });
+    return middle->first;
   }
 
   Status sweeps(const SensorPackets& packets, const std::string& topic) {

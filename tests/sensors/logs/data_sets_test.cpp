@@ -13,33 +13,13 @@
 #include "sensors/logs/nuscenes.h"
 #include "sensors/logs/pcd.h"
 #include "sensors/logs/point_fields.h"
+#include "tests/sensors/logs/set_files.h"
 
 namespace takt::sensors {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() : root_(fs::path(testing::TempDir()) / "data_sets_test") { fs::remove_all(root_); }
-  ~Folder() { fs::remove_all(root_); }
-  void write(const std::string& name, const std::string& text) const {
-    fs::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name, std::ios::binary) << text;
-  }
-  [[nodiscard]] std::string path(const std::string& name = "") const { return (root_ / name).string(); }
-
- private:
-  fs::path root_;
-};
-
-std::string rows(std::initializer_list<std::initializer_list<float>> values) {
-  std::string out;
-  for (const auto& row : values) {
-    for (const float v : row) out.append(reinterpret_cast<const char*>(&v), 4);
-  }
-  return out;
-}
+using namespace test;
 
 struct Message {
   SensorTime arrival, capture;
@@ -296,25 +276,6 @@ TEST(ViewOfDelftSet, DuplicatesGoWhateverTheirOrder) {
   PointLayout layout(*returns);
   EXPECT_FLOAT_EQ(static_cast<float>(layout.find({"range_rate"}, true).at(layout.point(0))), -5);
   EXPECT_FLOAT_EQ(static_cast<float>(layout.find({"rcs"}, true).at(layout.point(0))), -10);
-}
-
-// The header that nuScenes writes, field by field, 43 bytes a return.
-std::string radar_pcd(std::size_t announced, std::initializer_list<std::array<int, 3>> states) {
-  std::string out =
-      "# .PCD v0.7 - Point Cloud Data file format\nVERSION 0.7\n"
-      "FIELDS x y z dyn_prop id rcs vx vy vx_comp vy_comp is_quality_valid ambig_state x_rms y_rms invalid_state pdh0 "
-      "vx_rms vy_rms\n"
-      "SIZE 4 4 4 1 2 4 4 4 4 4 1 1 1 1 1 1 1 1\nTYPE F F F I I F F F F F I I I I I I I I\n"
-      "COUNT 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n"
-      "WIDTH " +
-      std::to_string(announced) + "\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS " + std::to_string(announced) +
-      "\nDATA binary\n";
-  for (const auto& [dynamic, ambiguity, invalid] : states) {
-    out += rows({{3, 4, 0}}) + static_cast<char>(dynamic) + std::string(2, '\0') + rows({{7.5F, 6, 8, 0.5F, 0.25F}}) +
-           '\1' + static_cast<char>(ambiguity) + std::string(2, '\1') + static_cast<char>(invalid) +
-           std::string(3, '\1');
-  }
-  return out;
 }
 
 TEST(NuScenesRadar, MixedFieldsAndDefaultFilters) {

@@ -1,9 +1,13 @@
 // Captures and sensor packets: exact layouts, hour wraps, fragments, cuts at every byte and damage of every byte.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "sensors/logs/ars548.h"
 #include "sensors/logs/decode.h"
@@ -311,6 +315,108 @@ TEST(Capture, RadarPacketsBecomeReturnsAndBoxes) {
   const auto second = (*log)->next();
   ASSERT_TRUE(second && *second);
   EXPECT_EQ((*second)->channel->topic, "/ars548/objects");
+}
+
+// A capture of both sensors and where the records of each message lie in it.
+struct Unit {
+  std::string topic;
+  std::size_t begin = 0, end = 0;  // bytes
+};
+struct BothSensors {
+  PcapBytes capture;
+  std::vector<Unit> units;
+  BothSensors() {
+    const std::uint64_t start = 1'700'000'000'000'000;
+    for (std::uint32_t i = 0; i < 24; ++i) {
+      const std::uint64_t us = start + i * 100'000;
+      add("/velodyne/points", [&] {
+        for (std::uint32_t p = 0; p < 5; ++p) {
+          const auto hour = static_cast<std::uint32_t>((us + p * 20'000) % static_cast<std::uint64_t>(kVelodyneHour));
+          capture.udp(
+              us + p * 20'000,
+              velodyne_packet(
+                  {.azimuth = p * 7200, .step = 600, .hour_us = hour, .units = static_cast<std::uint16_t>(1000 + i)}),
+              2368);
+        }
+      });
+      if (i % 4 == 1) {
+        std::string packet = ars548_detections();
+        packet[101 + 35] = static_cast<char>(-10 - static_cast<int>(i));  // the first one's RCS
+        add("/ars548/detections", [&] { capture.udp(us + 90'000, packet, 42102, 1480); });
+      }
+    }
+  }
+  template <class Write>
+  void add(const std::string& topic, Write&& write) {
+    Unit unit{topic, capture.bytes.size(), 0};
+    write();
+    unit.end = capture.bytes.size();
+    units.push_back(unit);
+  }
+};
+
+// The messages of each topic, in order.
+std::map<std::string, std::vector<std::string>> messages_of(const std::string& capture) {
+  const File file(capture);
+  std::map<std::string, std::vector<std::string>> out;
+  const auto log = open_log(file.path());
+  if (!log) {
+    EXPECT_EQ(log.error().code, Code::kInput);
+    return out;
+  }
+  for (;;) {
+    const auto message = (*log)->next();
+    EXPECT_TRUE(message);
+    if (!message || !*message) return out;
+    const auto bytes = (*message)->bytes;
+    out[(*message)->channel->topic].emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+}
+
+class DamagedCapture : public ::testing::Test {
+ protected:
+  // Every unit outside [first, last] gives its message, byte for byte.
+  void expect_others(const std::string& bytes, std::size_t first, std::size_t last, std::size_t at) {
+    auto found = messages_of(bytes);
+    std::map<std::string, std::size_t> count;
+    for (std::size_t u = 0; u < both_.units.size(); ++u) {
+      const std::string& topic = both_.units[u].topic;
+      const std::string& message = whole_.at(topic).at(count[topic]++);
+      if (u >= first && u <= last) continue;
+      const auto& list = found[topic];
+      ASSERT_NE(std::find(list.begin(), list.end(), message), list.end())
+          << topic << ", unit " << u << " is lost by damage at byte " << at << " in unit " << first << " to " << last;
+    }
+  }
+  [[nodiscard]] std::size_t unit_at(std::size_t byte) const {
+    std::size_t u = 0;
+    while (u + 1 < both_.units.size() && both_.units[u].end <= byte) ++u;
+    return u;
+  }
+  const BothSensors both_;
+  const std::map<std::string, std::vector<std::string>> whole_ = messages_of(both_.capture.bytes);
+};
+
+TEST_F(DamagedCapture, CutAtAThousandPlaces) {
+  ASSERT_EQ(whole_.at("/velodyne/points").size(), 24U);
+  ASSERT_EQ(whole_.at("/ars548/detections").size(), 6U);
+  const std::string& bytes = both_.capture.bytes;
+  for (std::size_t i = 0; i < 1000 && !HasFatalFailure(); ++i) {
+    const std::size_t at = bytes.size() * i / 1000;
+    expect_others(bytes.substr(0, at), unit_at(at), both_.units.size(), at);
+  }
+}
+
+// A wrong length may swallow the record behind it, a wrong azimuth may move packets into the sweep before or after.
+TEST_F(DamagedCapture, AByteChangedAtAThousandPlaces) {
+  const std::string& bytes = both_.capture.bytes;
+  for (std::size_t i = 0; i < 1000 && !HasFatalFailure(); ++i) {
+    const std::size_t at = 24 + (bytes.size() - 24) * i / 1000, unit = unit_at(at);
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ (i % 3 == 0 ? 0xff : i % 3 == 1 ? 0x01 : 0x80));
+    // The neighbours of a sweep may have a radar message between them.
+    expect_others(damaged, unit - std::min<std::size_t>(unit, 2), unit + 2, at);
+  }
 }
 
 TEST(Capture, WhatIsNotReadIsNamed) {
