@@ -193,17 +193,21 @@ void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMess
   }
   progress.last_bytes = bytes;
 
+  const auto bad_frame = [&](const std::string& why) {
+    ++health.bad_frames;
+    health.left_out.push_back({message.index, message.capture, message.arrival});
+    if (health.bad_frames == 1) feed.first_bad.store(message.arrival.ns, std::memory_order_release);
+    add_example(health, message, why + ": left out");
+  };
   sensors::Decoder* const decoder = decoders_->find(index, message.channel);
   if (decoder == nullptr) {
-    ++health.bad_frames;
-    add_example(health, message, message.channel->schema + " is no type of this sensor: left out");
+    bad_frame(message.channel->schema + " is no type of this sensor");
     return;
   }
   transport::Publisher::Loan loan = feed.publisher->loan();
   if (!loan) {
     // Cannot happen by plan: the feeder holds one loan and waits for room in the queues.
-    ++health.bad_frames;
-    add_example(health, message, "no free chunk in the pool: left out");
+    bad_frame("no free chunk in the pool");
     return;
   }
   *loan.header = {};
@@ -221,10 +225,15 @@ void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMess
   }
   if (report.repaired != nullptr) add_example(health, message, std::string("repaired: ") + report.repaired);
   if (!report.ok) {
-    ++health.bad_frames;
-    add_example(health, message, report.reason + ": left out");
+    bad_frame(report.reason);
     feed.publisher->discard(loan);
     return;
+  }
+  const Duration apart = feed.stamp.map_unchecked({report.stamp.ns}) - message.capture;
+  if (apart.ns != 0 && ++health.other_stamps == 1) {
+    add_example(health, message,
+                "the stamp inside it lies " + std::to_string(apart.ms()) +
+                    " ms after the one that the log gives (MCAP: publish time), which is used");
   }
   loan.header->run = run_;
   loan.header->schema = decoder->schema();

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -38,11 +39,14 @@ class LocationLedger {
 
 // One sensor topic of the feeder and the consumers' progress on it.
 struct SensorFeed {
-  std::size_t sensor = 0;   // in the rig
-  std::uint32_t ahead = 1;  // A: samples published beyond the slowest consumer's last latch
+  std::size_t sensor = 0;         // in the rig
+  sensors::DeviceClockMap stamp;  // stamp in a message -> stamp reference
+  std::uint32_t ahead = 1;        // A: samples published beyond the slowest consumer's last latch
   std::unique_ptr<transport::Publisher> publisher;
   std::vector<std::unique_ptr<std::atomic<std::int64_t>>> latched;  // per consumer: SensorTime ns of its last latch
   LocationLedger ledger;
+  // Arrival of the first message that could not be decoded (SensorTime ns). Told before the watermark passes it.
+  std::atomic<std::int64_t> first_bad{std::numeric_limits<std::int64_t>::max()};
 };
 
 class Feeder {

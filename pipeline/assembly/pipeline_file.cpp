@@ -115,26 +115,6 @@ Status check_model_files(const ModelFiles& files, const PipelineConfig& config, 
 
 }  // namespace
 
-std::uint32_t payload_schema(sensors::SensorKind kind) {
-  switch (kind) {
-    case sensors::SensorKind::kCamera: return sensors::kImageSchema;
-    case sensors::SensorKind::kLidar: return sensors::kPointCloudSchema;
-    case sensors::SensorKind::kRadar: return sensors::kRadarScanSchema;
-    case sensors::SensorKind::kEgo: return sensors::kEgoMotionSchema;
-  }
-  return 0;
-}
-
-std::uint64_t payload_capacity(const sensors::RigSensor& sensor) {
-  switch (sensor.kind) {
-    case sensors::SensorKind::kCamera: return sensors::Image::bytes_for(sensor.camera->width, sensor.camera->height, 3);
-    case sensors::SensorKind::kLidar: return sensors::PointCloud::bytes_for(sensor.capacity);
-    case sensors::SensorKind::kRadar: return sensors::RadarScan::bytes_for(sensor.capacity);
-    case sensors::SensorKind::kEgo: return sensors::EgoMotion::bytes_for();
-  }
-  return 0;
-}
-
 const VariantConfig& StageConfig::variant(const std::string& variant_name) const {
   const auto at =
       std::find_if(variants.begin(), variants.end(), [&](const VariantConfig& v) { return v.name == variant_name; });
@@ -193,7 +173,7 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
       if (stage.inputs[i].from_sensor) {
         connection.sensor_index = stage.inputs[i].source;
         connection.sensor = &config.rig->sensors[connection.sensor_index];
-        connection.schema = payload_schema(connection.sensor->kind);
+        connection.schema = sensors::payload_schema(connection.sensor->kind);
       }
     }
     if (inputs.size() > sched::kMaxInputs) {

@@ -16,10 +16,6 @@
 
 namespace takt::pipeline {
 
-// Payload of a sensor topic: its layout, and the bytes its largest message takes.
-std::uint32_t payload_schema(sensors::SensorKind kind);
-std::uint64_t payload_capacity(const sensors::RigSensor& sensor);
-
 // The perception side of a variant. A variant may be of another type than its stage, and names its own model.
 struct VariantConfig {
   std::string name;

@@ -155,7 +155,7 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
           const sched::Input& input = stages[s].inputs[i];
           std::uint64_t capacity = 0;
           if (input.from_sensor) {
-            capacity = payload_capacity(config.rig->sensors[input.source]);
+            capacity = sensors::payload_capacity(config.rig->sensors[input.source]);
           } else {
             TAKT_ASSIGN(auto producer, config.create(input.source, 0));
             capacity = producer->output_bytes();

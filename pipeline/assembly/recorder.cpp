@@ -120,17 +120,17 @@ void Recorder::take_output(sched::JobRecord& record) {
 }
 
 void Recorder::store(const sched::JobRecord& record, const transport::ChunkView& chunk) {
+  const auto copy_to = [&chunk](auto& list) {
+    std::memcpy(&list, chunk.payload, std::min(chunk.header->payload_bytes, sizeof list));
+  };
   if (chunk.header->schema == kObjectListSchema) {
-    ObjectFrame& frame = objects_.emplace_back();
-    frame.stage = record.stage;
-    frame.job = record.job;
-    std::memcpy(&frame.list, chunk.payload, std::min(chunk.header->payload_bytes, sizeof frame.list));
+    ObjectList list;
+    copy_to(list);
+    objects_.push_back({record.stage, record.job, list});
   } else if (chunk.header->schema == kTrackListSchema) {
-    TrackFrame& frame = tracks_.emplace_back();
-    frame.stage = record.stage;
-    frame.job = record.job;
-    frame.published_ns = record.publication;
-    std::memcpy(&frame.list, chunk.payload, std::min(chunk.header->payload_bytes, sizeof frame.list));
+    TrackList list;
+    copy_to(list);
+    tracks_.push_back({record.stage, record.job, list, record.publication});
   }
 }
 

@@ -38,24 +38,17 @@ std::string log_name(const ReplayView& view, const std::string& topic) {
   return topic;
 }
 
-// What happens to the stamps of one topic.
-struct StampRule {
-  std::optional<sensors::DeviceClockMap> clock;
-  Duration offset;
-};
-
 class ViewedLog final : public LogReader {
  public:
-  ViewedLog(std::unique_ptr<LogReader> log, const ReplayView& view, std::map<std::string, StampRule> rules,
-            SensorTime first, SensorTime end)
+  ViewedLog(std::unique_ptr<LogReader> log, const ReplayView& view,
+            std::map<std::string, sensors::DeviceClockMap> stamps, SensorTime first, SensorTime end)
       : log_(std::move(log)), view_(view), first_(first), end_(end) {
     for (const LogChannel& channel : log_->channels()) {
       const auto name = replay_name(view_, channel.topic);
       shown_.push_back(name.has_value());
       channels_.push_back(channel);
       channels_.back().topic = name.value_or("");
-      const auto rule = rules.find(channels_.back().topic);
-      rules_.push_back(rule == rules.end() ? StampRule{} : rule->second);
+      stamps_.push_back(stamps[channels_.back().topic]);
     }
   }
 
@@ -74,9 +67,7 @@ class ViewedLog final : public LogReader {
       if (!message || message->arrival >= end_) return std::optional<LogMessage>{};
       const auto channel = static_cast<std::size_t>(message->channel - log_->channels().data());
       if (message->arrival < first_ || !shown_[channel]) continue;
-      const StampRule& rule = rules_[channel];
-      if (rule.clock) message->capture = rule.clock->map_unchecked({message->capture.ns});
-      message->capture = message->capture + rule.offset;
+      message->capture = stamps_[channel].map_unchecked({message->capture.ns});
       message->channel = &channels_[channel];
       return message;
     }
@@ -96,7 +87,7 @@ class ViewedLog final : public LogReader {
   SensorTime first_, end_;
   std::vector<LogChannel> channels_;  // by channel of the log, under the replay's names
   std::vector<bool> shown_;
-  std::vector<StampRule> rules_;
+  std::vector<sensors::DeviceClockMap> stamps_;  // by channel
 };
 
 Status check_topics(const LogReader& log, const sensors::Rig& rig, const ReplayView& view,
@@ -196,6 +187,7 @@ Result<SensorTime> parse_replay_time(const std::string& text, SensorTime origin)
 Result<OpenedReplay> open_replay(const std::string& path, const sensors::Rig& rig,
                                  const std::vector<std::string>& topics, const ReplayView& view) {
   OpenedReplay out;
+  out.sources.resize(rig.sensors.size());
   std::vector<std::string> wanted;
   for (const std::string& topic : topics) {
     const bool in = (view.topics.empty() || matches_any(view.topics, topic)) && !matches_any(view.exclude, topic);
@@ -208,7 +200,7 @@ Result<OpenedReplay> open_replay(const std::string& path, const sensors::Rig& ri
   }
 
   // As recorded, before any rule: rules hide what is wrong with stamps.
-  std::map<std::string, StampRule> rules;
+  std::map<std::string, sensors::DeviceClockMap> maps;
   sensors::ClockCheck clocks;
   SensorTime first, last;
   {
@@ -217,21 +209,27 @@ Result<OpenedReplay> open_replay(const std::string& path, const sensors::Rig& ri
     TAKT_ASSIGN(const auto stamps, read_stamps(*raw, rig, view, wanted));
     clocks = sensors::check_clocks(stamps);
     for (const sensors::SensorStamps& sensor : stamps) {
-      const sensors::RigSensor& of_rig = rig.sensors[*rig.find(sensor.sensor)];
-      StampRule& rule = rules[of_rig.topic];
-      rule.offset = of_rig.offset;
-      if (rule.offset.ns != 0) {
+      const std::size_t index = *rig.find(sensor.sensor);
+      const sensors::RigSensor& of_rig = rig.sensors[index];
+      sensors::DeviceClockMap map;
+      map.to_origin = SensorTime{of_rig.offset.ns};
+      if (of_rig.offset.ns != 0) {
         out.notes.push_back(of_rig.name + ": stamps corrected by the rig's offset of " +
-                            std::to_string(rule.offset.ns) + " ns");
+                            std::to_string(of_rig.offset.ns) + " ns");
       }
-      if (!of_rig.device_clock) continue;
-      auto map = sensors::estimate_clock(sensor.stamps, of_rig.delay_min(), of_rig.delay_max() - of_rig.delay_min());
-      if (!map) return fail(std::move(map).error().with_context(path + ": clock of " + of_rig.name));
-      rule.clock = *map;
-      // The pairs carry the offset already.
-      rule.clock->from_origin = rule.clock->from_origin - rule.offset;
-      rule.clock->to_origin = rule.clock->to_origin - rule.offset;
-      out.notes.push_back(note_of(of_rig.name, *map));
+      if (of_rig.device_clock) {
+        auto estimated =
+            sensors::estimate_clock(sensor.stamps, of_rig.delay_min(), of_rig.delay_max() - of_rig.delay_min());
+        if (!estimated) return fail(std::move(estimated).error().with_context(path + ": clock of " + of_rig.name));
+        map = *estimated;
+        // The pairs carry the offset already, the log's stamps do not.
+        map.from_origin = map.from_origin - of_rig.offset;
+        map.valid_from = map.valid_from - of_rig.offset;
+        map.valid_to = map.valid_to - of_rig.offset;
+        out.notes.push_back(note_of(of_rig.name, map));
+      }
+      maps[of_rig.topic] = map;
+      out.sources[index] = {log_name(view, of_rig.topic), map};
     }
   }
   out.findings = std::move(clocks.findings);
@@ -264,7 +262,7 @@ Result<OpenedReplay> open_replay(const std::string& path, const sensors::Rig& ri
   // Whole logs keep their own span, so that nothing changes for them.
   const bool windowed = clocks.window || !view.start.empty() || !view.end.empty() || view.seek;
   out.log = std::make_unique<ViewedLog>(
-      std::move(log), view, std::move(rules), windowed ? std::max(from, first) : SensorTime{0},
+      std::move(log), view, std::move(maps), windowed ? std::max(from, first) : SensorTime{0},
       windowed ? std::min(to, last + nanoseconds(1)) : SensorTime{std::numeric_limits<std::int64_t>::max()});
   out.log->select(wanted);
   return out;

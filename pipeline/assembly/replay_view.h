@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/report/run_data.h"
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 #include "sensors/logs/log_reader.h"
@@ -30,6 +31,7 @@ Result<SensorTime> parse_replay_time(const std::string& text, SensorTime origin)
 struct OpenedReplay {
   std::unique_ptr<sensors::LogReader> log;  // of the wanted topics, under the rig's names, in the window
   SensorTime first;                         // where relative times count from
+  std::vector<SensorSource> sources;        // by sensor of the rig
   std::vector<sensors::ClockFinding> findings;
   std::vector<std::string> notes;     // what was done to stamps and topics, in words
   std::vector<std::string> excluded;  // topics of the rig that were left out by choice

@@ -177,7 +177,8 @@ transport::TransportSpec plan_transport(const PipelineConfig& config, const sche
   const auto& stages = config.problem.stages;
   for (std::size_t s = 0; s < config.rig->sensors.size(); ++s) {
     const sensors::RigSensor& sensor = config.rig->sensors[s];
-    TopicSpec topic{sensor_topic(sensor), payload_schema(sensor.kind), payload_capacity(sensor), 1, {}};
+    TopicSpec topic{
+        sensor_topic(sensor), sensors::payload_schema(sensor.kind), sensors::payload_capacity(sensor), 1, {}};
     const std::uint32_t ahead = samples_ahead(config, schedule, s);
     for (std::size_t c = 0; c < stages.size(); ++c) {
       for (std::size_t i = 0; i < stages[c].inputs.size(); ++i) {
@@ -293,6 +294,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     if (topic_set.count(rig.sensors[s].topic) == 0) continue;
     auto feed = std::make_unique<SensorFeed>();
     feed->sensor = s;
+    feed->stamp = opened.sources[s].stamp;
     feed->ahead = samples_ahead(config, schedule, s);
     TAKT_ASSIGN(feed->publisher, assembly.transport->publisher(sensor_topic(rig.sensors[s])));
     feed_of[s] = feed.get();
@@ -447,6 +449,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   for (const std::string& note : opened.notes) data.schedule_notes.push_back(note);
   for (const std::string& note : log->notes()) data.schedule_notes.push_back(note);
   data.rig = rig;
+  data.sources = std::move(opened.sources);
   data.problem = config.problem;
   data.schedule = schedule;
   for (std::size_t s = 0; s < stages.size(); ++s) {

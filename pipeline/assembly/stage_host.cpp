@@ -49,7 +49,8 @@ void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, std
   // Told after the port was drained, so that the queue never holds more than A samples.
   port.latched->store(latch.ns, std::memory_order_release);
   if (!selected.chunk) {
-    record.reason = Reason::kNoSample;
+    const bool bad = port.feed->first_bad.load(std::memory_order_acquire) <= latch.ns;
+    record.reason = bad ? Reason::kBadFrame : Reason::kNoSample;
     return;
   }
   record.kind = static_cast<std::uint8_t>(selected.selection);

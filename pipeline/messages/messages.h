@@ -2,6 +2,8 @@
 // radians counter-clockwise, box centre, length / width / height.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -67,6 +69,10 @@ struct ObjectList {
   std::int64_t stamp_ns = 0;  // capture stamp of the sample (SensorTime)
   Object objects[kMaxObjects];
 };
+// Bytes up to the last object that counts.
+inline std::size_t used_bytes(const ObjectList& list) {
+  return offsetof(ObjectList, objects) + std::min(list.count, kMaxObjects) * sizeof(Object);
+}
 
 struct Track {
   std::uint32_t id = 0;  // unique within a run, never reused
@@ -92,5 +98,8 @@ struct TrackList {
   std::int64_t stamp_ns = 0;         // the instant that positions refer to (SensorTime)
   Track tracks[kMaxTracks];
 };
+inline std::size_t used_bytes(const TrackList& list) {
+  return offsetof(TrackList, tracks) + std::min(list.count, kMaxTracks) * sizeof(Track);
+}
 
 }  // namespace takt::pipeline

@@ -10,6 +10,10 @@ std::vector<Part> breakdown(const RunData& run, const RecordIndex& index, std::s
   std::vector<Part> parts;
   const std::vector<std::uint32_t>& stages = run.problem.chains[chain].stages;
   if (!instance.reached || instance.path.size() != stages.size()) return parts;
+  const std::uint32_t sensor = run.problem.chains[chain].sensor;
+  const Duration error =
+      run.sensor_from_table.error + (sensor < run.sources.size() ? run.sources[sensor].stamp.error : Duration{});
+  if (error.ns > 0) parts.push_back({PartKind::kSensor, stages.front(), "error of the clock maps", error});
   TableTime now = table_time(run.sensor_from_table, instance.capture);
   const auto add = [&](PartKind kind, std::uint32_t stage, std::string label, std::int64_t until) {
     if (until <= now.ns) return;
@@ -21,7 +25,7 @@ std::vector<Part> breakdown(const RunData& run, const RecordIndex& index, std::s
     if (job == nullptr || job->actual_start == sched::kNever) return {};
     const std::string& name = run.problem.stages[stages[i]].name;
     if (i == 0) {
-      const auto input = index.input_from(stages[0], true, run.problem.chains[chain].sensor);
+      const auto input = index.input_from(stages[0], true, sensor);
       if (input && *input < job->input_count) {
         const TableTime arrival = table_time(run.sensor_from_table, SensorTime{job->inputs[*input].arrival_ns});
         add(PartKind::kSensor, stages[0], "capture to arrival", arrival.ns);

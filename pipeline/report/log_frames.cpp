@@ -19,12 +19,14 @@ constexpr std::int64_t kFurthest = 3;  // periods between a moment and the frame
 struct Nearest {
   std::int64_t distance = 0;
   SensorTime stamp;
+  const sensors::LogChannel* channel = nullptr;
   Message bytes;
-  void offer(SensorTime wanted, const sensors::LogMessage& message) {
-    const std::int64_t apart = std::abs((message.capture - wanted).ns);
+  void offer(SensorTime wanted, SensorTime capture, const sensors::LogMessage& message) {
+    const std::int64_t apart = std::abs((capture - wanted).ns);
     if (!bytes.empty() && apart >= distance) return;
     distance = apart;
-    stamp = message.capture;
+    stamp = capture;
+    channel = message.channel;
     bytes.assign(message.bytes.begin(), message.bytes.end());
   }
 };
@@ -72,17 +74,18 @@ std::optional<RgbPicture> picture_of(const sensors::Image& image) {
   return out;
 }
 
-std::optional<std::size_t> first_of(const sensors::Rig& rig, sensors::SensorKind kind) {
-  for (std::size_t i = 0; i < rig.sensors.size(); ++i) {
-    if (rig.sensors[i].kind == kind) return i;
+// The first sensor of the kind that was part of the run.
+std::optional<std::size_t> first_of(const RunData& run, sensors::SensorKind kind) {
+  for (std::size_t i = 0; i < run.rig.sensors.size(); ++i) {
+    if (run.rig.sensors[i].kind == kind && !run.sources[i].topic.empty()) return i;
   }
   return std::nullopt;
 }
 
 std::optional<CameraFrame> decode_camera(const sensors::Rig& rig, std::size_t sensor, const Nearest& nearest) {
-  auto decoder = sensors::make_camera_decoder(rig.sensors[sensor]);
-  if (!decoder || nearest.bytes.empty() || nearest.distance > kFurthest * rig.sensors[sensor].period.ns)
-    return std::nullopt;
+  if (nearest.bytes.empty() || nearest.distance > kFurthest * rig.sensors[sensor].period.ns) return std::nullopt;
+  auto decoder = sensors::make_camera_decoder(rig.sensors[sensor], *nearest.channel);
+  if (!decoder) return std::nullopt;
   const AlignedPayload payload((*decoder)->payload_capacity());
   if (payload.span().empty() || !(*decoder)->decode(nearest.bytes, payload.span()).ok) return std::nullopt;
   auto picture = picture_of(payload.as<sensors::Image>());
@@ -91,9 +94,9 @@ std::optional<CameraFrame> decode_camera(const sensors::Rig& rig, std::size_t se
 }
 
 std::optional<LidarFrame> decode_lidar(const sensors::Rig& rig, std::size_t sensor, const Nearest& nearest) {
-  auto decoder = sensors::make_lidar_decoder(rig.sensors[sensor]);
-  if (!decoder || nearest.bytes.empty() || nearest.distance > kFurthest * rig.sensors[sensor].period.ns)
-    return std::nullopt;
+  if (nearest.bytes.empty() || nearest.distance > kFurthest * rig.sensors[sensor].period.ns) return std::nullopt;
+  auto decoder = sensors::make_lidar_decoder(rig.sensors[sensor], *nearest.channel);
+  if (!decoder) return std::nullopt;
   const AlignedPayload payload((*decoder)->payload_capacity());
   if (payload.span().empty() || !(*decoder)->decode(nearest.bytes, payload.span()).ok) return std::nullopt;
   const auto& cloud = payload.as<sensors::PointCloud>();
@@ -110,19 +113,21 @@ std::optional<LidarFrame> decode_lidar(const sensors::Rig& rig, std::size_t sens
 
 Status read_frames(const RunData& run, std::vector<Moment>& moments) {
   TAKT_ASSIGN(const auto log, sensors::open_log(run.log_path));
-  const auto camera = first_of(run.rig, sensors::SensorKind::kCamera);
-  const auto lidar = first_of(run.rig, sensors::SensorKind::kLidar);
+  const auto camera = first_of(run, sensors::SensorKind::kCamera);
+  const auto lidar = first_of(run, sensors::SensorKind::kLidar);
   std::vector<std::string> topics;
-  if (camera) topics.push_back(run.rig.sensors[*camera].topic);
-  if (lidar) topics.push_back(run.rig.sensors[*lidar].topic);
+  if (camera) topics.push_back(run.sources[*camera].topic);
+  if (lidar) topics.push_back(run.sources[*lidar].topic);
+  if (topics.empty()) return {};  // selecting none would select all
   log->select(topics);
   std::vector<Nearest> images(moments.size()), clouds(moments.size());
   while (true) {
     TAKT_ASSIGN(const auto message, log->next());
     if (!message) break;
-    const bool is_camera = camera && message->channel->topic == run.rig.sensors[*camera].topic;
+    const bool is_camera = camera && message->channel->topic == run.sources[*camera].topic;
+    const SensorTime capture = run.sources[is_camera ? *camera : *lidar].stamp.map_unchecked({message->capture.ns});
     for (std::size_t i = 0; i < moments.size(); ++i) {
-      (is_camera ? images[i] : clouds[i]).offer(moments[i].wanted, *message);
+      (is_camera ? images[i] : clouds[i]).offer(moments[i].wanted, capture, *message);
     }
   }
   for (std::size_t i = 0; i < moments.size(); ++i) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/report/jpeg.h"
+#include "pipeline/report/rgb_picture.h"
 #include "pipeline/report/run_data.h"
 
 namespace takt::pipeline {

@@ -8,10 +8,10 @@
 
 #include "pipeline/report/breakdown.h"
 #include "pipeline/report/html.h"
-#include "pipeline/report/jpeg.h"
 #include "pipeline/report/log_frames.h"
 #include "pipeline/report/score.h"
 #include "pipeline/report/text.h"
+#include "sensors/camera/jpeg_encoder.h"
 
 namespace takt::pipeline {
 namespace {
@@ -61,7 +61,7 @@ class Pictures {
     choose();
     if (choices_.empty()) return "<p>No track list was published: there is nothing to show.</p>";
     std::vector<Moment> moments;
-    for (const Choice& choice : choices_) moments.push_back({SensorTime{choice.frame->list.stamp_ns}, {}, {}});
+    for (const Choice& choice : choices_) moments.push_back({choice.frame->list.stamp(), {}, {}});
     std::string text =
         "<p class=\"lead small\">" + said_drive() +
         " Left: tracks as boxes projected with the rig's camera model, dashed: detections of the camera "
@@ -102,7 +102,7 @@ class Pictures {
     const WorstFrame worst = worst_frame(judgement_);
     if (worst.instance != nullptr) add(typical(judgement_.chains[worst.chain].latency()), "typical latency");
     const auto most = std::max_element(run_.tracks.begin(), run_.tracks.end(),
-                                       [](const auto& a, const auto& b) { return a.list.count < b.list.count; });
+                                       [](const auto& a, const auto& b) { return a.list.count() < b.list.count(); });
     if (most != run_.tracks.end()) add(&*most, "most objects");
     if (worst.instance != nullptr) add(frame_of(worst.instance->output), "worst latency");
   }
@@ -141,7 +141,7 @@ class Pictures {
   }
 
   std::string moment_html(const Choice& choice, const Moment& moment) const {
-    const TrackList& list = choice.frame->list;
+    const TrackList list = choice.frame->list.get();
     const double at = static_cast<double>(table_time(run_.sensor_from_table, SensorTime{list.stamp_ns}).ns) * 1e-9;
     std::string why = choice.why;
     why[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(why[0])));
@@ -162,7 +162,7 @@ class Pictures {
   std::string camera_html(const CameraFrame& frame, const TrackList& list) const {
     const sensors::RigSensor& sensor = run_.rig.sensors[frame.sensor];
     const RgbPicture small = shrunk(frame.picture, kMostWidth);
-    const auto jpeg = encode_jpeg(small, kQuality);
+    const auto jpeg = sensors::encode_jpeg(small.pixels, small.width, small.height, kQuality);
     if (!jpeg || !sensor.camera) return "";
     const double width = sensor.camera->width, height = sensor.camera->height;
     Svg svg(width, height, fmt::format("Camera {} with {} projected tracks", sensor.name, list.count), "scene");
@@ -182,9 +182,11 @@ class Pictures {
   std::size_t draw_detections(Svg& svg, const CameraFrame& frame) const {
     std::size_t drawn = 0;
     for (const ObjectFrame& objects : run_.objects) {
-      if (objects.list.sensor != frame.sensor || objects.list.stamp_ns != frame.stamp.ns) continue;
-      for (std::uint32_t i = 0; i < std::min(objects.list.count, kMaxObjects); ++i) {
-        const Object& o = objects.list.objects[i];
+      if (objects.list.stamp() != frame.stamp) continue;
+      const ObjectList list = objects.list.get();
+      if (list.sensor != frame.sensor) continue;
+      for (std::uint32_t i = 0; i < std::min(list.count, kMaxObjects); ++i) {
+        const Object& o = list.objects[i];
         if ((o.flags & kHasImageBox) == 0) continue;
         svg.rect(o.u0, o.v0, o.u1 - o.u0, o.v1 - o.v0, "box2",
                  fmt::format("{} {:.2f}", name_of(o.object_class), o.score));

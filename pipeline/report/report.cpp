@@ -62,6 +62,7 @@ std::string health_line(const RunData& run) {
     add(h.sensor, h.gaps, "frames missing");
     add(h.sensor, h.order_faults, "stamps out of order");
     add(h.sensor, h.repeats, "frames repeated");
+    add(h.sensor, h.other_stamps, "stamps other than the log's");
     add(h.sensor, h.dropped_points, "points over capacity");
     add(h.sensor, h.invalid_points, "invalid points");
   }

@@ -245,7 +245,10 @@ Json environment_json(const RunData& run) {
 Json health_json(const RunData& run) {
   Json out = Json::array();
   for (const SensorHealth& h : run.health) {
+    const auto sensor = run.rig.find(h.sensor);
+    const bool known = sensor && *sensor < run.sources.size();
     out.push_back({{"sensor", h.sensor},
+                   {"stamp_error_ns", known ? run.sources[*sensor].stamp.error.ns : 0},
                    {"messages", h.messages},
                    {"bad_frames", h.bad_frames},
                    {"invalid_points", h.invalid_points},
@@ -253,6 +256,7 @@ Json health_json(const RunData& run) {
                    {"gaps", h.gaps},
                    {"repeats", h.repeats},
                    {"order_faults", h.order_faults},
+                   {"other_stamps", h.other_stamps},
                    {"unused", h.unused},
                    {"examples", h.examples}});
   }

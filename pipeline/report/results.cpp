@@ -92,8 +92,8 @@ class ResultsWriter {
   // Static, but repeated: a viewer that starts in the middle needs them, too.
   Status transforms() {
     std::set<std::int64_t> stamps;
-    for (const TrackFrame& frame : run_.tracks) stamps.insert(frame.list.stamp_ns);
-    for (const ObjectFrame& frame : run_.objects) stamps.insert(frame.list.stamp_ns);
+    for (const TrackFrame& frame : run_.tracks) stamps.insert(frame.list.stamp().ns);
+    for (const ObjectFrame& frame : run_.objects) stamps.insert(frame.list.stamp().ns);
     std::uint64_t sequence = 0;
     for (const std::int64_t stamp : stamps) {
       std::vector<sensors::log::FrameTransform> list;
@@ -115,22 +115,24 @@ class ResultsWriter {
 
   Status objects(const ObjectFrame& frame) {
     const std::string& topic = run_.stages[frame.stage].topic;
-    const SensorTime stamp{frame.list.stamp_ns}, log = log_time(frame.stage, frame.job, stamp);
-    TAKT_RETURN_IF_ERROR(put(topic + "/takt", "takt.ObjectList", log, stamp, frame.job, encode(frame.list)));
-    const auto scene = scene_of(frame.list, run_.rig.vehicle_frame, lifetime(frame.stage));
+    const ObjectList list = frame.list.get();
+    const SensorTime stamp = frame.list.stamp(), log = log_time(frame.stage, frame.job, stamp);
+    TAKT_RETURN_IF_ERROR(put(topic + "/takt", "takt.ObjectList", log, stamp, frame.job, encode(list)));
+    const auto scene = scene_of(list, run_.rig.vehicle_frame, lifetime(frame.stage));
     TAKT_RETURN_IF_ERROR(put(topic, "foxglove.SceneUpdate", log, stamp, frame.job, sensors::encode(scene)));
-    const bool camera = frame.list.sensor < run_.rig.sensors.size() &&
-                        run_.rig.sensors[frame.list.sensor].kind == sensors::SensorKind::kCamera;
+    const bool camera =
+        list.sensor < run_.rig.sensors.size() && run_.rig.sensors[list.sensor].kind == sensors::SensorKind::kCamera;
     if (!camera) return {};
     return put(topic + "/image", "foxglove.ImageAnnotations", log, stamp, frame.job,
-               sensors::encode(annotations_of(frame.list)));
+               sensors::encode(annotations_of(list)));
   }
 
   Status tracks(const TrackFrame& frame) {
     const std::string& topic = run_.stages[frame.stage].topic;
-    const SensorTime stamp{frame.list.stamp_ns}, log = log_time(frame.stage, frame.job, stamp);
-    TAKT_RETURN_IF_ERROR(put(topic + "/takt", "takt.TrackList", log, stamp, frame.job, encode(frame.list)));
-    const auto scene = scene_of(frame.list, run_.rig.vehicle_frame, lifetime(frame.stage));
+    const TrackList list = frame.list.get();
+    const SensorTime stamp = frame.list.stamp(), log = log_time(frame.stage, frame.job, stamp);
+    TAKT_RETURN_IF_ERROR(put(topic + "/takt", "takt.TrackList", log, stamp, frame.job, encode(list)));
+    const auto scene = scene_of(list, run_.rig.vehicle_frame, lifetime(frame.stage));
     return put(topic, "foxglove.SceneUpdate", log, stamp, frame.job, sensors::encode(scene));
   }
 

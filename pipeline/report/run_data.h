@@ -1,7 +1,9 @@
 // Everything one run leaves behind, in memory: what pipeline/assembly fills and the report reads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "scheduler/model/model.h"
 #include "sensors/logs/log_reader.h"
 #include "sensors/rig/rig.h"
+#include "sensors/sync/clock_estimate.h"
 
 namespace takt::pipeline {
 
@@ -44,6 +47,20 @@ struct TopicDigest {
   std::string compared;  // "equal", "differs", "NOT COMPARED: reason"
 };
 
+// How one sensor of the rig was read from the log.
+struct SensorSource {
+  std::string topic;  // in the log, whatever the rig calls it; "" = left out of the run
+  // Stamp in the log -> stamp reference: the rig's offset, or the estimated map of a clock of its own, whose error
+  // enters every bound and age of the sensor.
+  sensors::DeviceClockMap stamp;
+};
+
+// A message that gave no sample.
+struct BadFrame {
+  std::uint64_t index = 0;  // in its channel
+  SensorTime capture, arrival;
+};
+
 // What the feeder met on one sensor's topic.
 struct SensorHealth {
   std::string sensor;
@@ -55,19 +72,44 @@ struct SensorHealth {
   std::uint64_t gaps = 0;             // missing frames: distance above 1.5 periods
   std::uint64_t repeats = 0;          // equal stamp or equal bytes as the frame before
   std::uint64_t order_faults = 0;     // stamp earlier than the frame before (swapped stamps): left out
+  std::uint64_t other_stamps = 0;     // the stamp inside the message is not the log's, which is used
   std::uint64_t unused = 0;           // delivered, never latched
+  std::vector<BadFrame> left_out;     // the bad frames, by arrival
   std::vector<std::string> examples;  // the first few, in words with index and stamp
+};
+
+// A published list that occupies what it uses instead of its capacity, so that a run may last for hours.
+template <class List>
+class KeptList {
+ public:
+  KeptList() : KeptList(List{}) {}
+  KeptList(const List& list)  // NOLINT(google-explicit-constructor): it stands for the list
+      : bytes_(used_bytes(list)), count_(list.count), stamp_ns_(list.stamp_ns) {
+    std::memcpy(bytes_.data(), &list, bytes_.size());
+  }
+  [[nodiscard]] std::uint32_t count() const { return count_; }
+  [[nodiscard]] SensorTime stamp() const { return {stamp_ns_}; }
+  [[nodiscard]] List get() const {
+    List list;
+    std::memcpy(&list, bytes_.data(), bytes_.size());
+    return list;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::uint32_t count_ = 0;
+  std::int64_t stamp_ns_ = 0;
 };
 
 struct ObjectFrame {
   std::uint32_t stage = 0;
   std::uint64_t job = 0;
-  ObjectList list;
+  KeptList<ObjectList> list;
 };
 struct TrackFrame {
   std::uint32_t stage = 0;
   std::uint64_t job = 0;
-  TrackList list;
+  KeptList<TrackList> list;
   std::int64_t published_ns = 0;
 };
 
@@ -129,6 +171,7 @@ struct RunData {
   std::vector<HashedInput> inputs;
   Environment environment;
   sensors::Rig rig;
+  std::vector<SensorSource> sources;  // by sensor of the rig
   sched::Problem problem;
   sched::Schedule schedule;
   std::vector<std::string> schedule_notes;

@@ -232,14 +232,22 @@ void describe(A& a, T& v) {
 
 namespace takt {
 
-template <class A, pipeline::Like<ClockMap<TableDomain, SensorDomain>> T>
-void describe(A& a, T& v) {
-  a("table_origin_ns", v.from_origin);
-  a("sensor_origin_ns", v.to_origin);
+template <class A, class T>
+void describe_map(A& a, T& v, const char* from, const char* to) {
+  a(from, v.from_origin);
+  a(to, v.to_origin);
   a("rate_ppb", v.rate_ppb);
   a("error_ns", v.error);
   a("valid_from_ns", v.valid_from);
   a("valid_to_ns", v.valid_to);
+}
+template <class A, pipeline::Like<ClockMap<TableDomain, SensorDomain>> T>
+void describe(A& a, T& v) {
+  describe_map(a, v, "table_origin_ns", "sensor_origin_ns");
+}
+template <class A, pipeline::Like<sensors::DeviceClockMap> T>
+void describe(A& a, T& v) {
+  describe_map(a, v, "log_origin_ns", "sensor_origin_ns");
 }
 
 }  // namespace takt
@@ -276,6 +284,17 @@ void describe(A& a, T& v) {
   a("digest", v.digest);
   a("compared", v.compared);
 }
+template <class A, Like<SensorSource> T>
+void describe(A& a, T& v) {
+  a("topic", v.topic);
+  a("stamp", v.stamp);
+}
+template <class A, Like<BadFrame> T>
+void describe(A& a, T& v) {
+  a("index", v.index);
+  a("capture_ns", v.capture);
+  a("arrival_ns", v.arrival);
+}
 template <class A, Like<SensorHealth> T>
 void describe(A& a, T& v) {
   a("sensor", v.sensor);
@@ -287,7 +306,9 @@ void describe(A& a, T& v) {
   a("gaps", v.gaps);
   a("repeats", v.repeats);
   a("order_faults", v.order_faults);
+  a("other_stamps", v.other_stamps);
   a("unused", v.unused);
+  a("left_out", v.left_out);
   a("examples", v.examples);
 }
 template <class A, Like<StageInfo> T>
@@ -354,6 +375,7 @@ void describe(A& a, T& v) {
   a("inputs", v.inputs);
   a("environment", v.environment);
   a("rig", v.rig);
+  a("sources", v.sources);
   a("problem", v.problem);
   a("schedule", v.schedule);
   a("schedule_notes", v.schedule_notes);
@@ -410,6 +432,10 @@ Status check_indices(const RunData& run) {
   }
   for (const sched::ChainBound& b : run.schedule.bounds) {
     if (b.chain >= run.problem.chains.size()) return wrong("a bound names an unknown chain");
+  }
+  if (run.sources.size() != run.rig.sensors.size()) return wrong("sources does not fit rig.sensors");
+  for (const SensorSource& source : run.sources) {
+    if (source.stamp.rate_ppb <= -1'000'000'000) return wrong("the clock of a sensor stands still");
   }
   for (const sensors::RigSensor& sensor : run.rig.sensors) {
     if (sensor.kind > sensors::SensorKind::kEgo) return wrong("a sensor of the rig has an unknown kind");

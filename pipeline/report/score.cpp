@@ -159,20 +159,21 @@ Score score_tracks(const std::vector<TrackFrame>& tracks, const std::vector<Trut
   std::vector<std::map<std::uint32_t, std::uint32_t>> followed(score.classes.size());
   std::map<std::uint32_t, std::uint32_t> followed_total, followed_after_fill;
   for (const TrackFrame& frame : tracks) {
-    const TruthAt at = truth_at(truth, {frame.list.stamp_ns}, rule.truth_gap);
+    const TruthAt at = truth_at(truth, frame.list.stamp(), rule.truth_gap);
     if (!at.found) {
       ++score.unjudged;
       continue;
     }
     ++score.lists;
+    const TrackList list = frame.list.get();
     for (std::size_t c = 0; c < score.classes.size(); ++c) {
-      score_list(frame.list, at.boxes, rule, score.classes[c], followed[c]);
+      score_list(list, at.boxes, rule, score.classes[c], followed[c]);
     }
-    score_list(frame.list, at.boxes, rule, score.total, followed_total);
+    score_list(list, at.boxes, rule, score.total, followed_total);
     if (score.total.matched == 0) {
       ++score.fill_lists;
     } else {
-      score_list(frame.list, at.boxes, rule, score.after_fill, followed_after_fill);
+      score_list(list, at.boxes, rule, score.after_fill, followed_after_fill);
     }
   }
   return score;

@@ -63,6 +63,7 @@ class ChainJudge {
       inputs_.push_back(index_.input_from(chain_.stages[i], i == 0, i == 0 ? chain_.sensor : chain_.stages[i - 1]));
     }
     collect_samples();
+    if (chain_.sensor < run.sources.size()) stamp_error_ = run.sources[chain_.sensor].stamp.error;
     const TableTime zero{0};
     table_start_ = run_.sensor_from_table.map_unchecked(zero);
   }
@@ -71,7 +72,10 @@ class ChainJudge {
     ChainJudgement out;
     out.name = chain_.name;
     for (std::size_t q = 0; q < sched::kQuantities; ++q) {
-      if (bound != nullptr) out.quantities[q].bound = bound->bounds[q];
+      // Of a sensor with a clock of its own the true stamp is unknown by the error of its map: a delay that kept its
+      // model may look longer by it, and a figure is given as the largest that it may be.
+      if (bound != nullptr) out.quantities[q].bound = bound->bounds[q] + stamp_error_ + stamp_error_;
+      out.quantities[q].stamp_error = stamp_error_;
       out.quantities[q].limit = chain_.limits[q];
     }
     const bool walkable = std::all_of(inputs_.begin(), inputs_.end(), [](const auto& i) { return i.has_value(); });
@@ -297,7 +301,7 @@ class ChainJudge {
       add(list, {assumption, true, chain_.sensor, sample.index, std::move(detail)});
     };
     const Duration delay = sample.arrival - sample.capture;
-    if (delay < sensor_.delay_min || delay > sensor_.delay_max) {
+    if (delay + stamp_error_ < sensor_.delay_min || delay > sensor_.delay_max + stamp_error_) {
       broken(Assumption::kArrival, "arrived " + ms_text(delay) + " after its stamp, declared are " +
                                        ms_text(sensor_.delay_min) + " to " + ms_text(sensor_.delay_max));
     }
@@ -318,15 +322,29 @@ class ChainJudge {
     if (record == nullptr || *inputs_[0] >= record->input_count) return;
     const sched::InputRecord& input = record->inputs[*inputs_[0]];
     if (input.kind == kInputMissing) return;
-    const SensorTime due = SensorTime{input.capture_ns} + longest_gap(sensor_) + sensor_.delay_max;
+    const SensorTime due = SensorTime{input.capture_ns} + longest_gap(sensor_) + sensor_.delay_max + stamp_error_;
     const SensorTime latch = in_sensor_time(record->nominal_start);
-    if (latch > due && due > last_arrival_) {
+    if (latch <= due) return;
+    if (const BadFrame* bad = bad_frame_after(input, latch)) {
+      add(list, {Assumption::kFrame, true, chain_.sensor, bad->index, "the sample could not be decoded"});
+    } else if (due > last_arrival_) {
       drain = true;
-    } else if (latch > due) {
+    } else {
       add(list, {Assumption::kPeriod, true, chain_.sensor, input.job,
                  "no newer sample had arrived " + ms_text(latch - SensorTime{input.capture_ns}) +
                      " after its stamp; the period is " + ms_text(sensor_.period)});
     }
+  }
+
+  // The first message after the latched sample that had arrived and could not be used.
+  [[nodiscard]] const BadFrame* bad_frame_after(const sched::InputRecord& latched, SensorTime latch) const {
+    for (const SensorHealth& health : run_.health) {
+      if (health.sensor != sensor_.name) continue;
+      const auto bad = std::upper_bound(health.left_out.begin(), health.left_out.end(), SensorTime{latched.arrival_ns},
+                                        [](SensorTime t, const BadFrame& frame) { return t < frame.arrival; });
+      if (bad != health.left_out.end() && bad->arrival <= latch) return &*bad;
+    }
+    return nullptr;
   }
 
   void path_assumptions(const Path& path, Instance& instance, bool& fill) const {
@@ -341,10 +359,10 @@ class ChainJudge {
   // ---- the quantities -----------------------------------------------------------------------------------------
 
   [[nodiscard]] Duration published_since(const JobRecord& record, SensorTime capture) const {
-    return in_sensor_time(record.publication) - capture + run_.sensor_from_table.error;
+    return in_sensor_time(record.publication) - capture + run_.sensor_from_table.error + stamp_error_;
   }
   [[nodiscard]] Duration completed_since(const JobRecord& record, SensorTime capture) const {
-    return in_sensor_time(record.completion) - capture + run_.sensor_from_table.error;
+    return in_sensor_time(record.completion) - capture + run_.sensor_from_table.error + stamp_error_;
   }
 
   static void decide(Instance& instance, const std::optional<Duration>& bound, bool fill) {
@@ -501,6 +519,7 @@ class ChainJudge {
   std::vector<Sample> samples_;                       // by (arrival, capture, index)
   std::vector<Output> outputs_;                       // by job of the last stage
   std::map<SampleKey, Use> uses_;
+  Duration stamp_error_;  // of the map of the sensor's own clock
   SensorTime table_start_;
   SensorTime last_arrival_{std::numeric_limits<std::int64_t>::min()};  // of any sensor
 };
@@ -572,8 +591,13 @@ void require_chains(Judgement& out) {
           fmt::format("bound {}{}, measured at most {}: {} held, {} void, {} violated", ms_text(*quantity.bound),
                       quantity.limit ? " of a limit of " + ms_text(*quantity.limit) : "",
                       ms_text(quantity.published_max), quantity.held, quantity.void_count, quantity.violated);
-      if (quantity.violated > 0 || (quantity.limit && *quantity.bound > *quantity.limit)) {
+      const Duration error = quantity.stamp_error;
+      if (error.ns > 0) requirement.detail += ", twice the clock map's error of " + ms_text(error) + " included";
+      if (quantity.violated > 0 || (quantity.limit && *quantity.bound - error - error > *quantity.limit)) {
         requirement.outcome = Outcome::kFail;
+      } else if (quantity.limit && *quantity.bound > *quantity.limit) {
+        requirement.outcome = Outcome::kNotJudged;
+        requirement.detail += "; the limit leaves no room for it";
       } else if (quantity.judged() == 0) {
         requirement.outcome = Outcome::kNotJudged;
         requirement.detail = "no instance reached an output";
@@ -670,6 +694,13 @@ void conclude(const RunData& run, Judgement& out) {
     out.reasons.push_back(plural(out.void_count, "chain instance is", "chain instances are") +
                           " void: a monitored assumption was broken on the way");
   }
+  bool unknown = false;  // a chain that the stamps are too coarse for
+  for (const Requirement& requirement : out.requirements) {
+    if (requirement.outcome != Outcome::kNotJudged || !out.deadlines_not_judged.empty()) continue;
+    if (requirement.group.rfind("chain ", 0) != 0) continue;
+    unknown = true;
+    out.reasons.push_back(requirement.group + ", " + requirement.name + ": NOT JUDGED: " + requirement.detail);
+  }
   bool nothing = false;
   for (const ChainJudgement& chain : out.chains) {
     if (chain.latency().held > 0 || chain.latency().violated > 0) continue;
@@ -689,7 +720,7 @@ void conclude(const RunData& run, Judgement& out) {
     out.outcome = Outcome::kNotJudged;
   } else if (failed > 0) {
     out.outcome = Outcome::kFail;
-  } else if (nothing || mostly_void || run.interrupted || (!out.deadlines_not_judged.empty() && !lockstep)) {
+  } else if (nothing || unknown || mostly_void || run.interrupted || (!out.deadlines_not_judged.empty() && !lockstep)) {
     out.outcome = Outcome::kNotJudged;
   } else {
     out.outcome = Outcome::kPass;

@@ -64,6 +64,7 @@ struct Instance {
 // fill; `held_max` over the held ones alone, which is what the bound speaks about.
 struct QuantityJudgement {
   std::optional<Duration> bound, limit;
+  Duration stamp_error;  // of the map of the sensor's own clock; twice in the bound, once in each figure
   std::uint64_t held = 0, void_count = 0, violated = 0, fill = 0;
   Duration published_max, completed_max, held_max;
   std::optional<std::size_t> worst;  // index into instances: the largest published figure

@@ -45,7 +45,10 @@ void takt_jpeg_message(j_common_ptr jpeg, int level) {
 class CameraDecoder final : public Decoder {
  public:
   CameraDecoder(const RigSensor& sensor, MessageDecoder<log::CompressedImage> read)
-      : read_(std::move(read)), width_(sensor.camera->width), height_(sensor.camera->height) {
+      : Decoder(payload_schema(sensor.kind), sensors::payload_capacity(sensor)),
+        read_(std::move(read)),
+        width_(sensor.camera->width),
+        height_(sensor.camera->height) {
     jpeg_.err = jpeg_std_error(&errors_.manager);
     errors_.manager.error_exit = takt_jpeg_error;
     errors_.manager.emit_message = takt_jpeg_message;
@@ -55,9 +58,6 @@ class CameraDecoder final : public Decoder {
   CameraDecoder(const CameraDecoder&) = delete;
   CameraDecoder& operator=(const CameraDecoder&) = delete;
   ~CameraDecoder() override { jpeg_destroy_decompress(&jpeg_); }
-
-  std::uint32_t schema() const override { return kImageSchema; }
-  std::uint64_t payload_capacity() const override { return Image::bytes_for(width_, height_, 3); }
 
   DecodeReport decode(std::span<const std::byte> message, std::span<std::byte> payload) override {
     DecodeReport report;
@@ -173,10 +173,10 @@ class CameraDecoder final : public Decoder {
 class RawCameraDecoder final : public Decoder {
  public:
   RawCameraDecoder(const RigSensor& sensor, MessageDecoder<log::RawImage> read)
-      : read_(std::move(read)), width_(sensor.camera->width), height_(sensor.camera->height) {}
-
-  std::uint32_t schema() const override { return kImageSchema; }
-  std::uint64_t payload_capacity() const override { return Image::bytes_for(width_, height_, 3); }
+      : Decoder(payload_schema(sensor.kind), sensors::payload_capacity(sensor)),
+        read_(std::move(read)),
+        width_(sensor.camera->width),
+        height_(sensor.camera->height) {}
 
   DecodeReport decode(std::span<const std::byte> message, std::span<std::byte> payload) override {
     DecodeReport report;

@@ -12,10 +12,8 @@ namespace {
 
 class EgoDecoder final : public Decoder {
  public:
-  explicit EgoDecoder(MessageDecoder<log::EgoMotion> read) : read_(std::move(read)) {}
-
-  std::uint32_t schema() const override { return kEgoMotionSchema; }
-  std::uint64_t payload_capacity() const override { return EgoMotion::bytes_for(); }
+  EgoDecoder(const RigSensor& sensor, MessageDecoder<log::EgoMotion> read)
+      : Decoder(payload_schema(sensor.kind), sensors::payload_capacity(sensor)), read_(std::move(read)) {}
 
   DecodeReport decode(std::span<const std::byte> message, std::span<std::byte> payload) override {
     DecodeReport report;
@@ -65,7 +63,7 @@ Result<std::unique_ptr<Decoder>> make_ego_decoder(const RigSensor& sensor, const
     return fail(Code::kConfiguration, "sensor " + sensor.name + " is no source of ego motion");
   }
   TAKT_ASSIGN(auto read, ego_motion_decoder(channel));
-  return std::make_unique<EgoDecoder>(std::move(read));
+  return std::make_unique<EgoDecoder>(sensor, std::move(read));
 }
 
 Result<std::unique_ptr<Decoder>> make_ego_decoder(const RigSensor& sensor) {

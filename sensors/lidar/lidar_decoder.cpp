@@ -36,13 +36,11 @@ class PointTime {
 class LidarDecoder final : public Decoder {
  public:
   LidarDecoder(const RigSensor& sensor, MessageDecoder<log::PointCloud> read)
-      : read_(std::move(read)),
+      : Decoder(payload_schema(sensor.kind), sensors::payload_capacity(sensor)),
+        read_(std::move(read)),
         capacity_(sensor.capacity),
         scale_(sensor.intensity_scale),
         compensated_(sensor.motion_compensated) {}
-
-  std::uint32_t schema() const override { return kPointCloudSchema; }
-  std::uint64_t payload_capacity() const override { return PointCloud::bytes_for(capacity_); }
 
   DecodeReport decode(std::span<const std::byte> message, std::span<std::byte> payload) override {
     DecodeReport report;

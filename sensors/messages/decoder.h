@@ -26,10 +26,18 @@ struct DecodeReport {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  [[nodiscard]] virtual std::uint32_t schema() const = 0;            // of the payload: sensors::Schema
-  [[nodiscard]] virtual std::uint64_t payload_capacity() const = 0;  // what decode() may need at most
+  [[nodiscard]] std::uint32_t schema() const { return schema_; }                      // of the payload: sensors::Schema
+  [[nodiscard]] std::uint64_t payload_capacity() const { return payload_capacity_; }  // what decode() may need at most
   // `payload`: 64-byte aligned, at least payload_capacity() bytes.
   virtual DecodeReport decode(std::span<const std::byte> message, std::span<std::byte> payload) = 0;
+
+ protected:
+  Decoder(std::uint32_t schema, std::uint64_t payload_capacity)
+      : schema_(schema), payload_capacity_(payload_capacity) {}
+
+ private:
+  std::uint32_t schema_;
+  std::uint64_t payload_capacity_;
 };
 
 }  // namespace takt::sensors

@@ -14,10 +14,8 @@ namespace {
 
 class RadarDecoder : public Decoder {
  public:
-  explicit RadarDecoder(const RigSensor& sensor) : capacity_(sensor.capacity) {}
-
-  std::uint32_t schema() const override { return kRadarScanSchema; }
-  std::uint64_t payload_capacity() const override { return RadarScan::bytes_for(capacity_); }
+  explicit RadarDecoder(const RigSensor& sensor)
+      : Decoder(payload_schema(sensor.kind), sensors::payload_capacity(sensor)), capacity_(sensor.capacity) {}
 
   DecodeReport decode(std::span<const std::byte> message, std::span<std::byte> payload) override {
     DecodeReport report;

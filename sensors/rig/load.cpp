@@ -107,6 +107,9 @@ void read_timing(const YamlNode& node, RigSensor& sensor) {
   if (auto offset = node.find("offset_ms")) sensor.offset = offset->milliseconds(-kHourMs, kHourMs);
   const auto clock = node.find("clock");
   if (clock) sensor.device_clock = clock->one_of({"log", "device"}) == "device";
+  if (sensor.device_clock && sensor.phase) {
+    clock->error("contradicts phase_ms: mapped stamps are not exact, so the table cannot be locked to them");
+  }
   if (auto delay = node.find("declared_delay_ms")) {
     if (sensor.device_clock) clock->error("cannot be mapped: with declared_delay_ms the log has no other clock");
     sensor.declared_delay = delay->milliseconds(0, kHourMs);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sensors/messages/messages.h"
+
 namespace takt::sensors {
 
 const char* name_of(SensorKind kind) {
@@ -99,6 +101,26 @@ std::optional<std::size_t> Rig::find(const std::string& sensor) const {
     if (sensors[i].name == sensor) return i;
   }
   return std::nullopt;
+}
+
+std::uint32_t payload_schema(SensorKind kind) {
+  switch (kind) {
+    case SensorKind::kCamera: return kImageSchema;
+    case SensorKind::kLidar: return kPointCloudSchema;
+    case SensorKind::kRadar: return kRadarScanSchema;
+    case SensorKind::kEgo: return kEgoMotionSchema;
+  }
+  return 0;
+}
+
+std::uint64_t payload_capacity(const RigSensor& sensor) {
+  switch (sensor.kind) {
+    case SensorKind::kCamera: return Image::bytes_for(sensor.camera->width, sensor.camera->height, 3);
+    case SensorKind::kLidar: return PointCloud::bytes_for(sensor.capacity);
+    case SensorKind::kRadar: return RadarScan::bytes_for(sensor.capacity);
+    case SensorKind::kEgo: return EgoMotion::bytes_for();
+  }
+  return 0;
 }
 
 std::vector<ReleaseRule> release_rules(const Rig& rig) {

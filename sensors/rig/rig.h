@@ -74,6 +74,10 @@ struct RigSensor {
   [[nodiscard]] Duration delay_max() const;
 };
 
+// Payload of the sensor's topic (sensors/messages): its layout, and the bytes its largest message takes.
+std::uint32_t payload_schema(SensorKind kind);
+std::uint64_t payload_capacity(const RigSensor& sensor);
+
 struct Rig {
   std::string name;
   std::string file;

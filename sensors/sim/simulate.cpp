@@ -10,10 +10,11 @@
 
 #include "kernels/reference/elementary.h"
 #include "runtime/base/file.h"
+#include "sensors/camera/camera_decoder.h"
+#include "sensors/camera/jpeg_encoder.h"
 #include "sensors/logs/encode.h"
 #include "sensors/logs/mcap_writer.h"
 #include "sensors/sim/camera.h"
-#include "sensors/sim/jpeg.h"
 #include "sensors/sim/lidar.h"
 #include "sensors/sim/radar.h"
 #include "sensors/sim/random.h"
@@ -134,7 +135,7 @@ class Drive {
                                                {"scene", scene_.name},
                                                {"rig", rig_.name},
                                                {"seed", std::to_string(scene_.seed)},
-                                               {"jpeg", jpeg_library()}});
+                                               {"jpeg", jpeg_library_version()}});
   }
 
   // Every message of the drive in the order of arrival. A sample belongs to it when it is captured between start and

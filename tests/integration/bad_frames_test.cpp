@@ -40,7 +40,7 @@ class BadFrames : public ::testing::Test {
   }
 
   // Runs the first second of the drive with `edit` applied to messages of the sensor; every job must be accounted for.
-  static pipeline::SensorHealth run_with(sensors::SensorKind kind, const Edit& edit) {
+  static pipeline::RunData run_of(sensors::SensorKind kind, const Edit& edit) {
     const std::string topic = sensor(kind).topic;
     const std::string path =
         (std::filesystem::temp_directory_path() / ("takt-bad-frames-" + std::to_string(::getpid()) + ".mcap")).string();
@@ -63,7 +63,11 @@ class BadFrames : public ::testing::Test {
     for (const sched::Choice& choice : schedule->choices) jobs += static_cast<std::size_t>(choice.rate) * 12;
     EXPECT_EQ(data->records.size(), jobs) << "every job has exactly one record";
     EXPECT_GT(data->tracks.size(), 10U);
-    for (const pipeline::SensorHealth& health : data->health) {
+    return *data;
+  }
+  static pipeline::SensorHealth run_with(sensors::SensorKind kind, const Edit& edit) {
+    const pipeline::RunData data = run_of(kind, edit);
+    for (const pipeline::SensorHealth& health : data.health) {
       if (health.sensor == sensor(kind).name) return health;
     }
     ADD_FAILURE() << "no health of " << sensor(kind).name;
@@ -133,6 +137,42 @@ TEST_F(BadFrames, CorruptJpegIsLeftOut) {
   });
   EXPECT_EQ(health.bad_frames, 2U);
   EXPECT_FALSE(health.examples.empty());
+}
+
+// The verdict names the frame, and does not call it a gap of the sensor.
+TEST_F(BadFrames, ACorruptFrameIsTheReasonOfWhatItVoids) {
+  const pipeline::RunData data = run_of(sensors::SensorKind::kLidar, [](const auto& m, auto& out) {
+    out.push_back(m);
+    if (m.index == kAt || m.index == 0) out.back().bytes.resize(out.back().bytes.size() / 2);
+  });
+  const pipeline::Judgement judgement = pipeline::judge(data);
+  EXPECT_EQ(judgement.violated, 0U);
+  std::size_t named = 0;
+  for (const pipeline::ChainJudgement& chain : judgement.chains) {
+    for (const pipeline::QuantityJudgement& quantity : chain.quantities) {
+      for (const pipeline::Instance& instance : quantity.instances) {
+        for (const pipeline::Broken& broken : instance.broken) {
+          EXPECT_NE(broken.assumption, pipeline::Assumption::kPeriod) << broken.detail;
+          named += broken.assumption == pipeline::Assumption::kFrame && broken.number == kAt ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(named, 2U) << "an age, a reaction and what follows from them";
+  // The very first sweep cannot be decoded: whoever waits for it is told so.
+  std::size_t waiting = 0;
+  for (const sched::JobRecord& record : data.records) {
+    waiting += record.reason == sched::Reason::kBadFrame ? 1 : 0;
+  }
+  EXPECT_GT(waiting, 0U);
+}
+
+TEST_F(BadFrames, StampsThatContradictTheLogAreCounted) {
+  const auto health = run_with(sensors::SensorKind::kCamera, [](const auto& m, auto& out) {
+    out.push_back(m);
+    if (m.index == kAt) out.back().capture_ns -= 1000;  // the message keeps its own stamp
+  });
+  EXPECT_EQ(health.other_stamps, 1U);
 }
 
 TEST_F(BadFrames, MissingFrameIsAGap) {

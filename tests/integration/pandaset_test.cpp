@@ -117,8 +117,9 @@ TEST_F(RecordedDrive, ANetworkGivenByItsPathDetectsWithEqualDigests) {
   for (const pipeline::ObjectFrame& frame : reference.objects) {
     if (reference.problem.stages[frame.stage].name != "camera_detect") continue;
     ++frames;
-    for (std::uint32_t i = 0; i < frame.list.count; ++i) {
-      cars += frame.list.objects[i].object_class == pipeline::ObjectClass::kVehicle ? 1 : 0;
+    const pipeline::ObjectList list = frame.list.get();
+    for (std::uint32_t i = 0; i < list.count; ++i) {
+      cars += list.objects[i].object_class == pipeline::ObjectClass::kVehicle ? 1 : 0;
     }
   }
   EXPECT_GE(frames, 39U);

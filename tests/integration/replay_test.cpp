@@ -7,6 +7,7 @@
 #include <map>
 #include <thread>
 
+#include "pipeline/report/verdict.h"
 #include "tests/integration/rewritten_log.h"
 #include "tests/integration/shipped.h"
 
@@ -193,7 +194,7 @@ TEST_F(Replay, AnExcludedSensorIsMissingAndTheOthersAreUntouched) {
   std::size_t radar_input = 0;
   while (config->problem.stages[fusion].inputs[radar_input].name != "radar") ++radar_input;
   for (const pipeline::TrackFrame& frame : data.tracks) {
-    EXPECT_NE(frame.list.missing_inputs & (1U << radar_input), 0U) << "job " << frame.job;
+    EXPECT_NE(frame.list.get().missing_inputs & (1U << radar_input), 0U) << "job " << frame.job;
   }
   EXPECT_THAT(joined(data.schedule_notes), HasSubstr("/radar/front/returns: left out"));
 
@@ -233,6 +234,15 @@ TEST_F(Replay, ADeviceClockIsMappedAndRecorded) {
   const pipeline::RunData data = run(mapped);
   EXPECT_THAT(joined(data.environment.warnings), ::testing::Not(HasSubstr("clock check")));
   EXPECT_THAT(joined(data.schedule_notes), HasSubstr("radar_front: stamps mapped from the device's clock"));
+  const Duration error = data.sources[radar].stamp.error;
+  EXPECT_GT(error.ns, 0);
+  for (const pipeline::ChainJudgement& chain : pipeline::judge(data).chains) {
+    for (const pipeline::QuantityJudgement& quantity : chain.quantities) {
+      const bool of_radar = chain.name.find("radar") != std::string::npos;
+      EXPECT_EQ(quantity.stamp_error, of_radar ? error : Duration{}) << chain.name;
+      EXPECT_EQ(quantity.violated, 0U) << chain.name;
+    }
+  }
   const std::size_t radar_stage = stage("radar_detect");
   options.log_path = kDrive;
   const pipeline::RunData reference = run();

@@ -151,12 +151,16 @@ TEST_F(RunFolder, ComesBackAsItWas) {
   ObjectFrame objects;
   objects.stage = kLidarStage;
   objects.job = 2;
-  objects.list.count = 2;
-  objects.list.sensor = 1;
-  objects.list.stamp_ns = run.sensor_from_table.to_origin.ns + 5;
-  objects.list.objects[1].x = 1.25F;
-  objects.list.objects[1].flags = kHasPosition | kHasBox;
+  ObjectList list;
+  list.count = 2;
+  list.sensor = 1;
+  list.stamp_ns = run.sensor_from_table.to_origin.ns + 5;
+  list.objects[1].x = 1.25F;
+  list.objects[1].flags = kHasPosition | kHasBox;
+  objects.list = list;
   run.objects.push_back(objects);
+  run.sources[1].stamp = {{7}, {9}, -250, microseconds(40), {1}, {1000}};
+  run.health[0].left_out = {{4, {11}, {12}}};
   run.interrupted = true;
   run.log_problems = {{"bad CRC", 77, "chunk 3"}};
   const auto outcome = write_run(run, folder());
@@ -171,13 +175,13 @@ TEST_F(RunFolder, ComesBackAsItWas) {
   EXPECT_EQ(report_json(*loaded), report_json(run));
   ASSERT_EQ(loaded->objects.size(), 1U);
   EXPECT_EQ(loaded->objects[0].job, 2U);
-  EXPECT_EQ(loaded->objects[0].list.count, 2U);
-  EXPECT_EQ(loaded->objects[0].list.objects[1].x, 1.25F);
+  EXPECT_EQ(loaded->objects[0].list.count(), 2U);
+  EXPECT_EQ(loaded->objects[0].list.get().objects[1].x, 1.25F);
   ASSERT_EQ(loaded->tracks.size(), run.tracks.size());
   for (std::size_t i = 0; i < run.tracks.size(); ++i) {
     EXPECT_EQ(loaded->tracks[i].job, run.tracks[i].job);
-    EXPECT_EQ(loaded->tracks[i].list.count, run.tracks[i].list.count);
-    EXPECT_EQ(loaded->tracks[i].list.tracks[0].x, run.tracks[i].list.tracks[0].x);
+    EXPECT_EQ(loaded->tracks[i].list.count(), run.tracks[i].list.count());
+    EXPECT_EQ(loaded->tracks[i].list.get().tracks[0].x, run.tracks[i].list.get().tracks[0].x);
   }
   ASSERT_EQ(loaded->truth.size(), run.truth.size());
   EXPECT_EQ(loaded->truth[3].boxes[1].lidar_points, 40U);
@@ -241,6 +245,25 @@ TEST(RunFolderErrors, AFolderThatCannotBeMade) {
   const Status written = write_report(synthetic_run(2, false), "/proc/takt/run");
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, Code::kEnvironment);
+}
+
+TEST(Breakdown, PartsAddUpToThePublishedLatency) {
+  RunData run = synthetic_run(4, true);
+  run.sources[0].stamp.error = microseconds(400);
+  run.sensor_from_table.error = microseconds(30);
+  const Judgement judgement = judge(run);
+  const RecordIndex index(run.problem, run.schedule, run.records);
+  std::size_t added = 0;
+  for (std::size_t c = 0; c < judgement.chains.size(); ++c) {
+    for (const Instance& instance : judgement.chains[c].latency().instances) {
+      if (!instance.reached) continue;
+      Duration sum;
+      for (const Part& part : breakdown(run, index, c, instance)) sum += part.time;
+      EXPECT_EQ(sum, instance.published);
+      ++added;
+    }
+  }
+  EXPECT_GT(added, 8U);
 }
 
 // ---- diff -------------------------------------------------------------------------------------------------------

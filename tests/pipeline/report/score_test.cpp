@@ -25,15 +25,17 @@ struct T {
   ObjectClass object_class = ObjectClass::kVehicle;
 };
 TrackFrame list(std::int64_t ms, const std::vector<T>& tracks) {
-  TrackFrame frame;
-  frame.list.stamp_ns = ms * kMs;
+  TrackList list;
+  list.stamp_ns = ms * kMs;
   for (const T& t : tracks) {
-    Track& out = frame.list.tracks[frame.list.count++];
+    Track& out = list.tracks[list.count++];
     out.id = t.id;
     out.x = t.x;
     out.y = t.y;
     out.object_class = t.object_class;
   }
+  TrackFrame frame;
+  frame.list = list;
   return frame;
 }
 

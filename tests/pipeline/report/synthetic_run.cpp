@@ -196,9 +196,10 @@ void fill_scene(RunData& run) {
     tracks.stage = r.stage;
     tracks.job = r.job;
     tracks.published_ns = r.publication;
-    tracks.list.stamp_ns = run.sensor_from_table.map_unchecked(TableTime{r.nominal_start}).ns;
+    TrackList list;
+    list.stamp_ns = run.sensor_from_table.map_unchecked(TableTime{r.nominal_start}).ns;
     TruthFrame truth;
-    truth.stamp = {tracks.list.stamp_ns};
+    truth.stamp = {list.stamp_ns};
     const double t = static_cast<double>(r.nominal_start) * 1e-9;
     for (std::uint32_t n = 0; n < 4 + r.job % 3; ++n) {
       TruthBox box;
@@ -213,8 +214,8 @@ void fill_scene(RunData& run) {
       box.vx = -1.5 * n;
       box.lidar_points = 40;
       truth.boxes.push_back(box);
-      if (tracks.list.count >= kMaxTracks) break;
-      Track& track = tracks.list.tracks[tracks.list.count++];
+      if (list.count >= kMaxTracks) break;
+      Track& track = list.tracks[list.count++];
       track.id = n + 1;
       track.object_class = box.object_class;
       track.x = static_cast<float>(box.x + 0.3);
@@ -228,6 +229,7 @@ void fill_scene(RunData& run) {
       track.hits = 5;
       track.sensors = 3;
     }
+    tracks.list = list;
     run.tracks.push_back(tracks);
     run.truth.push_back(truth);
   }
@@ -275,6 +277,7 @@ RunData synthetic_run(std::uint64_t hyperperiods, bool real_time) {
   lidar.period = milliseconds(100);
   lidar.assumed = {"extrinsics"};
   run.rig.sensors = {camera, lidar};
+  run.sources = {{camera.topic, {}}, {lidar.topic, {}}};
   run.problem = problem();
   run.schedule = schedule(run.problem);
   run.stages = {{"camera_network", "full", "/camera/objects"},

@@ -213,6 +213,30 @@ TEST(Verdict, MissingFrameIsASampleGap) {
   EXPECT_EQ(of(j, 0, Quantity::kReaction).violated, 0U);
 }
 
+TEST(Verdict, ABadFrameIsNoSampleGap) {
+  RunData run = synthetic_run(6, false);
+  // Frame 9 is in the log, but nobody can read it.
+  const sched::JobRecord& before = record_of(run, kCameraStage, 8);
+  sched::JobRecord& r = record_of(run, kCameraStage, 9);
+  run.health[0].left_out = {{9, {r.inputs[0].capture_ns}, {r.inputs[0].arrival_ns}}};
+  r.inputs[0] = before.inputs[0];
+  r.inputs[0].kind = 1;
+  record_of(run, kFusionStage, 6).inputs[0].capture_ns = before.inputs[0].capture_ns;
+  const Judgement j = judge(run);
+  EXPECT_EQ(j.violated, 0U);
+  std::size_t bad = 0;
+  for (const QuantityJudgement& quantity : j.chains[0].quantities) {
+    for (const Instance& i : quantity.instances) {
+      EXPECT_FALSE(broke(i, Assumption::kPeriod));
+      if (!broke(i, Assumption::kFrame)) continue;
+      ++bad;
+      EXPECT_EQ(i.state, InstanceState::kVoid);
+      EXPECT_EQ(i.broken.front().number, 9U);
+    }
+  }
+  EXPECT_GE(bad, 2U) << "the age of fusion job 6, the reaction across the frame";
+}
+
 TEST(Verdict, EndOfTheLogIsNoGap) {
   RunData run = synthetic_run(6, false);
   // The last frame is 15; camera jobs 16 and 17 repeat it.
@@ -323,6 +347,45 @@ TEST(Verdict, ClockMapErrorEntersEveryFigure) {
   RunData run = synthetic_run(4, false);
   run.sensor_from_table.error = milliseconds(1);
   EXPECT_EQ(of(judge(run), 0, Quantity::kLatency).published_max.ns, 23'800'000);
+}
+
+// Sensor 0 has a clock of its own: figures grow by the error of its map, bounds by twice that.
+TEST(Verdict, AMappedClockEntersBoundsAndFigures) {
+  RunData run = synthetic_run(6, true);
+  const Judgement exact = judge(run);
+  run.sources[0].stamp.error = microseconds(500);
+  const Judgement mapped = judge(run);
+  for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+    const QuantityJudgement &a = exact.chains[0].quantities[q], &b = mapped.chains[0].quantities[q];
+    EXPECT_EQ(*b.bound - *a.bound, milliseconds(1));
+    EXPECT_EQ(b.published_max - a.published_max, microseconds(500));
+    EXPECT_EQ(b.completed_max - a.completed_max, microseconds(500));
+    EXPECT_EQ(*mapped.chains[1].quantities[q].bound, *exact.chains[1].quantities[q].bound);
+  }
+  EXPECT_EQ(mapped.violated, 0U);
+  EXPECT_EQ(mapped.outcome, Outcome::kPass);
+}
+
+TEST(Verdict, StampsOfAMappedClockMayMissTheirModelByItsError) {
+  RunData run = synthetic_run(6, false);
+  record_of(run, kLidarStage, 2).inputs[0].arrival_ns -= 1'400'000;  // 51.6 ms; declared 52 to 54
+  run.sources[1].stamp.error = microseconds(500);
+  EXPECT_EQ(judge(run).void_count, 0U);
+  run.sources[1].stamp.error = microseconds(300);
+  EXPECT_EQ(judge(run).void_count, 1U);
+}
+
+TEST(Verdict, ALimitWithoutRoomForTheClockMapIsNotJudged) {
+  RunData run = synthetic_run(6, true);
+  run.sources[0].stamp.error = milliseconds(40);  // bound 24 + 80, limit 100 ms
+  const Judgement j = judge(run);
+  EXPECT_EQ(j.violated, 0U);
+  EXPECT_EQ(j.outcome, Outcome::kNotJudged);
+  const Requirement* latency = requirement(j, "chain camera to tracks", "latency");
+  ASSERT_NE(latency, nullptr);
+  EXPECT_EQ(latency->outcome, Outcome::kNotJudged);
+  EXPECT_NE(latency->detail.find("clock map's error of 40"), std::string::npos) << latency->detail;
+  EXPECT_EQ(requirement(j, "chain LiDAR to tracks", "latency")->outcome, Outcome::kPass);
 }
 
 TEST(Verdict, TableTimeInvertsTheClockMap) {

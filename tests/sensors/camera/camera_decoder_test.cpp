@@ -12,6 +12,7 @@
 #include <jpeglib.h>
 
 #include "sensors/camera/camera_decoder.h"
+#include "sensors/camera/jpeg_encoder.h"
 #include "sensors/logs/encode.h"
 
 namespace takt::sensors {
@@ -98,6 +99,31 @@ class CameraDecoderTest : public ::testing::Test {
   std::unique_ptr<Decoder> decoder_ = make_camera_decoder(camera_sensor()).value();
   std::unique_ptr<std::byte, Free> storage_{static_cast<std::byte*>(std::aligned_alloc(64, 64 * 100))};
 };
+
+TEST_F(CameraDecoderTest, TaktsOwnJpegComesBack) {
+  const std::vector<unsigned char> sent = picture();
+  const auto bytes = encode_jpeg(sent, kWidth, kHeight, 95);
+  ASSERT_TRUE(bytes) << bytes.error().message;
+  EXPECT_EQ(*bytes, *encode_jpeg(sent, kWidth, kHeight, 95));
+  const auto report = decode(*bytes);
+  ASSERT_TRUE(report.ok) << report.reason;
+  for (std::uint32_t y = 0; y < kHeight; ++y) {
+    for (std::uint32_t x = 0; x < kWidth; ++x) {
+      if (x > 16 && x < 32) continue;  // blocks with the edge ring
+      for (std::uint32_t c = 0; c < 3; ++c) {
+        EXPECT_NEAR(image().row(y)[3 * x + c], sent[(y * kWidth + x) * 3 + c], 12) << x << " " << y << " " << c;
+      }
+    }
+  }
+}
+
+TEST(JpegEncoder, RefusesWhatIsNoPicture) {
+  EXPECT_FALSE(encode_jpeg({}, 0, 0, 80));
+  EXPECT_FALSE(encode_jpeg(std::vector<std::uint8_t>(30), 5, 3, 80)) << "too few pixels";
+  const auto wide = encode_jpeg(std::vector<std::uint8_t>(210000), 70000, 1, 80);
+  ASSERT_FALSE(wide);
+  EXPECT_THAT(wide.error().message, HasSubstr("65500")) << "wider than JPEG allows";
+}
 
 TEST_F(CameraDecoderTest, PngIsExactAndPaddingZero) {
   ASSERT_LE(decoder_->payload_capacity(), 6400u);

@@ -6,7 +6,6 @@
 
 #include "kernels/reference/elementary.h"
 #include "sensors/sim/camera.h"
-#include "sensors/sim/jpeg.h"
 #include "sensors/sim/lidar.h"
 #include "sensors/sim/radar.h"
 
@@ -227,10 +226,6 @@ TEST(SimulatedCamera, PicturesRepeat) {
   Camera a(world, sensor), b(world, sensor);
   a.render(0, 0.3);
   EXPECT_EQ(a.render(4, 0.7), b.render(4, 0.7));
-  const auto jpeg = encode_jpeg(b.render(4, 0.7), 320, 192, 85);
-  ASSERT_TRUE(jpeg);
-  EXPECT_EQ(jpeg->compare(0, 2, "\xff\xd8"), 0);
-  EXPECT_GT(jpeg->size(), 2000u);
 }
 
 }  // namespace

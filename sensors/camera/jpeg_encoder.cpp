@@ -1,31 +1,36 @@
-#include "sensors/sim/jpeg.h"
+#include "sensors/camera/jpeg_encoder.h"
 
 #include <csetjmp>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 
+// jpeglib.h needs size_t and FILE declared before it.
 #include <jpeglib.h>
 
-#define TAKT_TEXT_(x) #x
-#define TAKT_TEXT(x) TAKT_TEXT_(x)
-
-namespace takt::sensors::sim {
+namespace takt::sensors {
 namespace {
 
-struct ErrorManager {
-  jpeg_error_mgr base;
-  std::jmp_buf back;
+// libjpeg reports errors through a callback that must not return.
+struct EncoderErrors {
+  jpeg_error_mgr manager;  // first: libjpeg sees only this
+  std::jmp_buf escape;
+  char message[JMSG_LENGTH_MAX];
 };
-[[noreturn]] void leave(j_common_ptr info) { std::longjmp(reinterpret_cast<ErrorManager*>(info->err)->back, 1); }
+
+[[noreturn]] void leave(j_common_ptr info) {
+  auto* errors = reinterpret_cast<EncoderErrors*>(info->err);
+  errors->manager.format_message(info, errors->message);
+  std::longjmp(errors->escape, 1);
+}
 
 // Everything that lives across longjmp is plain data owned by the caller.
 bool compress(const std::uint8_t* rgb, std::uint32_t width, std::uint32_t height, int quality, unsigned char** bytes,
-              unsigned long* size) {
+              unsigned long* size, EncoderErrors* errors) {
   jpeg_compress_struct info;
-  ErrorManager error;
-  info.err = jpeg_std_error(&error.base);
-  error.base.error_exit = leave;
-  if (setjmp(error.back) != 0) {
+  info.err = jpeg_std_error(&errors->manager);
+  errors->manager.error_exit = leave;
+  if (setjmp(errors->escape) != 0) {
     jpeg_destroy_compress(&info);
     return false;
   }
@@ -51,18 +56,20 @@ bool compress(const std::uint8_t* rgb, std::uint32_t width, std::uint32_t height
 
 }  // namespace
 
-Result<std::string> encode_jpeg(const std::vector<std::uint8_t>& rgb, std::uint32_t width, std::uint32_t height,
+Result<std::string> encode_jpeg(std::span<const std::uint8_t> rgb, std::uint32_t width, std::uint32_t height,
                                 int quality) {
+  if (rgb.empty() || rgb.size() != std::size_t{3} * width * height) {
+    return fail(Code::kInternal, "a picture whose pixels do not fit its size");
+  }
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
-  const bool done = compress(rgb.data(), width, height, quality, &bytes, &size);
+  EncoderErrors errors;
+  const bool done = compress(rgb.data(), width, height, quality, &bytes, &size, &errors);
   std::string out;
   if (done) out.assign(reinterpret_cast<const char*>(bytes), size);
   std::free(bytes);
-  if (!done) return fail(Code::kInternal, "the JPEG encoder refused a picture");
+  if (!done) return fail(Code::kInternal, std::string("JPEG encoder: ") + errors.message);
   return out;
 }
 
-std::string jpeg_library() { return "libjpeg-turbo " TAKT_TEXT(LIBJPEG_TURBO_VERSION); }
-
-}  // namespace takt::sensors::sim
+}  // namespace takt::sensors

@@ -1,12 +1,10 @@
-// JPEG bytes and data URIs of the report's pictures.
+// Pictures of the report on their way into it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "runtime/base/status.h"
 
 namespace takt::pipeline {
 
@@ -18,9 +16,6 @@ struct RgbPicture {
 
 // Shrinks by a whole factor (mean of factor x factor pixels) until the width is at most `most_width`.
 RgbPicture shrunk(const RgbPicture& picture, std::uint32_t most_width);
-
-// Baseline JPEG, quality 1..100. kInternal when the encoder refuses.
-Result<std::string> encode_jpeg(const RgbPicture& picture, int quality);
 
 // "data:MEDIA_TYPE;base64,...".
 std::string data_uri(std::string_view media_type, std::string_view bytes);
