@@ -27,7 +27,8 @@ std::string describe(const sensors::RigSensor& sensor) {
                 sensor.delay_max().ms());
   std::string assumed;
   for (const std::string& key : sensor.assumed) assumed += (assumed.empty() ? "" : ", ") + key;
-  return text + sensor.topic + (assumed.empty() ? "" : "\n    assumed: " + assumed) + "\n";
+  return text + sensor.topic + (sensor.device_clock ? ", clock of its own" : "") +
+         (assumed.empty() ? "" : "\n    assumed: " + assumed) + "\n";
 }
 
 // Writes pipeline.yaml with fewer and fewer stages until the board has time for them.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "pipeline/app/app.h"
+#include "pipeline/app/numbers.h"
 #include "pipeline/assembly/profile.h"
 #include "scheduler/model/budgets.h"
 
@@ -63,10 +64,10 @@ void add_profile(CLI::App& app, Command& chosen) {
   add_model_option(*verb, options->models);
   verb->add_option("-o,--out", options->out, "budgets file to write")->capture_default_str();
   verb->add_option("--samples", options->profile.samples, "runs per budget; fewer than 1000 is exploratory")
-      ->check(CLI::Range(10, 10'000'000))
+      ->check(count_in(10, 10'000'000))
       ->capture_default_str();
   verb->add_option("--margin", options->profile.margin, "budget = high-water mark x margin")
-      ->check(CLI::Range(1.0, 10.0))
+      ->check(number_in(1, 10))
       ->capture_default_str();
   verb->add_flag("-q,--quiet", options->quiet, "print nothing");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });

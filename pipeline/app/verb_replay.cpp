@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "pipeline/app/app.h"
+#include "pipeline/app/numbers.h"
 #include "pipeline/app/replay_keys.h"
 #include "pipeline/assembly/digests.h"
 #include "pipeline/assembly/environment.h"
@@ -278,16 +279,16 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("-o,--out", options->out, "run folder")->required();
   verb->add_flag("--lockstep", options->lockstep, "virtual time: as fast as the machine can, deadlines NOT JUDGED");
   verb->add_option("--rate", options->rate, "real time: speed; any other than 1 is NOT JUDGED")
-      ->check(CLI::Range(0.01, 100.0))
+      ->check(number_in(0.01, 100))
       ->capture_default_str();
   verb->add_option("--start", options->view.start,
                    "begin here: seconds from the start of the log (12.5), or ISO 8601 (2024-05-01T12:00:00.5Z)");
   verb->add_option("--end", options->view.end, "end before this time, given like --start");
-  verb->add_option("--duration", options->duration_s, "run only so many seconds")->check(CLI::Range(0.0, 1e9));
+  verb->add_option("--duration", options->duration_s, "run only so many seconds")->check(number_in(0.001, 1e9));
   verb->add_option("--loop", options->loop,
                    "run so many passes; each begins without state, the first fills the run folder, the others "
                    "OUT/pass-2, ...")
-      ->check(CLI::Range(1, 1000000))
+      ->check(count_in(1, 1'000'000))
       ->capture_default_str();
   verb->add_option("--topics", options->view.topics,
                    "only sensors whose topic matches this shell pattern (repeatable); stages run without the others");

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <memory>
 
 #include "pipeline/app/app.h"
+#include "pipeline/app/numbers.h"
 #include "pipeline/assembly/environment.h"
 #include "runtime/base/file.h"
 #include "scheduler/analysis/certificate.h"
@@ -157,9 +159,10 @@ void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positio
   verb.add_option("--what-if", options.what_if,
                   "change the problem first: stage.budget=+20%, stage.budget=12ms, stage.rate=10, stage.cores=2");
   add_model_option(verb, options.models);
-  verb.add_option("--seed", options.seed, "seed of the search (the answer is the same for the same seed)");
-  verb.add_option("--nodes", options.nodes,
-                  "limit of the search in positions tried: the answer is the same everywhere");
+  verb.add_option("--seed", options.seed, "seed of the search (the answer is the same for the same seed)")
+      ->check(count_in(0, std::numeric_limits<std::uint64_t>::max()));
+  verb.add_option("--nodes", options.nodes, "limit of the search in positions tried: the answer is the same everywhere")
+      ->check(count_in(0, std::numeric_limits<std::uint64_t>::max()));
 }
 
 Result<Admitted> admit(const ScheduleOptions& options) {

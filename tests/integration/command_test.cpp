@@ -1,12 +1,8 @@
 // The `takt` command as a user meets it: exit codes, messages, and bad input of every kind.
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -15,58 +11,21 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/integration/program.h"
+
 namespace {
 
 namespace fs = std::filesystem;
+using takt::test::Answer;
+using takt::test::slurp;
 using ::testing::HasSubstr;
 
 const std::string kRoot = TAKT_SOURCE_DIR;
 const std::string kPipeline = kRoot + "/configs/pipelines/sim.yaml";
 const std::string kDrive = kRoot + "/replay_data/city.mcap";
 
-struct Answer {
-  int code = -1;
-  std::string out, err;
-};
-
-std::string slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class Command : public ::testing::Test {
+class Command : public takt::test::Program {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(TAKT_BINARY_DIR) / "command-test" / std::to_string(::getpid());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  pid_t start(const std::vector<std::string>& arguments) const {
-    const pid_t pid = fork();
-    if (pid != 0) return pid;
-    const int out = open((folder_ / "out").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
-    const int err = open((folder_ / "err").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
-    dup2(out, 1);
-    dup2(err, 2);
-    std::vector<std::string> words{TAKT_PROGRAM};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-  Answer finish(pid_t pid) const {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), slurp(folder_ / "out"),
-            slurp(folder_ / "err")};
-  }
-  Answer takt(const std::vector<std::string>& arguments) const { return finish(start(arguments)); }
-  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
   // The shipped configs/ beside each other in a folder of their own, with one text replaced in one file.
   [[nodiscard]] std::string changed_pipeline(const std::string& file, const std::string& from,
                                              const std::string& to) const {
@@ -80,8 +39,6 @@ class Command : public ::testing::Test {
     std::ofstream(target) << text;
     return (folder_ / "configs/pipelines/sim.yaml").string();
   }
-
-  fs::path folder_;
 };
 
 TEST_F(Command, HelpAndUsage) {
@@ -97,6 +54,24 @@ TEST_F(Command, HelpAndUsage) {
   EXPECT_EQ(takt({"replay"}).code, 2);
   EXPECT_EQ(takt({"replay", kPipeline, kDrive, "-o", path("r"), "--isa", "avx9"}).code, 2);
   EXPECT_EQ(takt({}).code, 2);
+}
+
+// What strtod and strtoull take, but no person means.
+TEST_F(Command, NumbersThatAreNoneAreRefused) {
+  const auto refused = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> words{"replay", kPipeline, kDrive, "--lockstep", "-o", path("r")};
+    words.insert(words.end(), options.begin(), options.end());
+    const Answer answer = takt(words);
+    EXPECT_EQ(answer.code, 2) << options[0] << " " << options[1];
+    EXPECT_THAT(answer.err, HasSubstr("found '" + options[1] + "'"));
+    EXPECT_FALSE(fs::exists(path("r")));
+  };
+  for (const char* text : {"nan", "inf", "-1", "0", "1s", "0x10", ""}) refused({"--duration", text});
+  for (const char* text : {"nan", "1e400", "-0.5"}) refused({"--rate", text});
+  for (const char* text : {"-1", "1.5", "18446744073709551616", "nan"}) refused({"--seed", text});
+  for (const char* text : {"-1", "0", "2.5"}) refused({"--loop", text});
+  EXPECT_EQ(takt({"profile", kPipeline, "-o", path("b"), "--margin", "nan"}).code, 2);
+  EXPECT_EQ(takt({"profile", kPipeline, "-o", path("b"), "--samples", "-5"}).code, 2);
 }
 
 TEST_F(Command, ScheduleAnswersAndExplains) {

@@ -1,14 +1,10 @@
 // A log without any configuration, as a newcomer brings it: init, schedule, replay, rig check.
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <filesystem>
-#include <fstream>
 
 #include "sensors/rig/rig.h"
+#include "tests/integration/program.h"
 #include "tests/support/test_data.h"
 #include "tools/convert/pandaset.h"
 #include "tools/convert/pandaset_to_mcap.h"
@@ -16,50 +12,15 @@
 namespace {
 
 namespace fs = std::filesystem;
+using takt::test::Answer;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 const std::string kRoot = TAKT_SOURCE_DIR;
 const std::string kDrive = kRoot + "/replay_data/city.mcap";
 
-struct Answer {
-  int code = -1;
-  std::string out, err;
-};
-
-std::string slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class OwnRig : public ::testing::Test {
+class OwnRig : public takt::test::Program {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(TAKT_BINARY_DIR) / "own-rig-test" / std::to_string(::getpid());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  Answer takt(const std::vector<std::string>& arguments) const {
-    const pid_t pid = fork();
-    if (pid == 0) {
-      dup2(open(path("out").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644), 1);
-      dup2(open(path("err").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644), 2);
-      std::vector<std::string> words{TAKT_PROGRAM};
-      words.insert(words.end(), arguments.begin(), arguments.end());
-      std::vector<char*> argv;
-      for (std::string& word : words) argv.push_back(word.data());
-      argv.push_back(nullptr);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), slurp(path("out")), slurp(path("err"))};
-  }
-  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
   // init, schedule, replay in lockstep; the report's JSON.
   std::string bring(const std::string& log) const {
     const Answer init = takt({"init", log, "-o", path("rig")});
@@ -71,8 +32,6 @@ class OwnRig : public ::testing::Test {
     EXPECT_EQ(replay.code, 0) << replay.err;
     return replay.out;
   }
-
-  fs::path folder_;
 };
 
 TEST_F(OwnRig, ShippedDriveWithoutItsConfiguration) {
