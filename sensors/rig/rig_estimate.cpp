@@ -9,6 +9,7 @@
 
 #include "runtime/transport/chunk.h"
 #include "sensors/rig/message_probe.h"
+#include "sensors/sync/clock_estimate.h"
 
 namespace takt::sensors {
 namespace {
@@ -22,6 +23,7 @@ struct Topic {
   const LogChannel* channel = nullptr;
   Evidence evidence;
   std::vector<std::int64_t> stamps;
+  std::vector<StampPair> pairs;  // as long as stamps
   std::int64_t delay_min = std::numeric_limits<std::int64_t>::max();
   std::int64_t delay_max = std::numeric_limits<std::int64_t>::min();
 };
@@ -147,6 +149,7 @@ class Estimate {
       Topic& topic = topics_[message->channel->id];
       topic.channel = message->channel;
       topic.stamps.push_back(message->capture.ns);
+      topic.pairs.push_back({message->capture.ns, message->arrival.ns});
       const std::int64_t delay = (message->arrival - message->capture).ns;
       topic.delay_min = std::min(topic.delay_min, delay);
       topic.delay_max = std::max(topic.delay_max, delay);
@@ -253,6 +256,7 @@ class Estimate {
                                  : seen.intensity_max <= 65535.0F ? 1.0 / 65535
                                                                   : 1.0 / static_cast<double>(seen.intensity_max);
         sensor.assumed.push_back("motion_compensated");
+        sensor.assumed.push_back("ray_origin_m");  // that the frame of the points is the LiDAR's own
         break;
       case SensorKind::kRadar: sensor.capacity = with_headroom(seen.largest, 1.25, 64); break;
       case SensorKind::kEgo: break;
@@ -337,11 +341,7 @@ class Estimate {
       note("sensor '" + sensor.name + "': the log has no arrival times: " + ms_text(*sensor.declared_delay) +
            " after the stamp are assumed");
     } else if (most > kOtherClock || least < -kOtherClock) {
-      sensor.declared_delay = captured + milliseconds(10);
-      sensor.assumed.push_back("timing.declared_delay_ms");
-      note("sensor '" + sensor.name + "': stamps lie " + ms_text(least) + " to " + ms_text(most) +
-           " before the arrivals: two clocks; arrivals are replaced by an assumed delay of " +
-           ms_text(*sensor.declared_delay));
+      own_clock(topic, sensor);
     } else {
       if (least < captured) {
         note("sensor '" + sensor.name + "': messages arrive " + ms_text(least) + " after the stamp, before the last " +
@@ -353,6 +353,33 @@ class Estimate {
       sensor.driver_delay = {fixed};
       sensor.jitter = {(spread + kDelayStep - 1) / kDelayStep * kDelayStep};
     }
+  }
+
+  // Stamps of another clock than the arrivals: mapped where they follow a line, else replaced by the arrivals'
+  // distance. How long a message takes at least cannot be seen through an unknown offset.
+  void own_clock(const Topic& topic, RigSensor& sensor) {
+    const std::string stamps = "sensor '" + sensor.name + "': stamps lie " + ms_text({topic.delay_min}) + " to " +
+                               ms_text({topic.delay_max}) + " before the arrivals: two clocks; ";
+    const Duration captured = sensor.captured();
+    sensor.driver_delay = milliseconds(sensor.kind == SensorKind::kEgo ? 5 : 10);
+    const auto map = estimate_clock(topic.pairs, captured + sensor.driver_delay, {});
+    if (!map) {
+      sensor.driver_delay = {};
+      sensor.declared_delay = captured + milliseconds(10);
+      sensor.assumed.push_back("timing.declared_delay_ms");
+      note(stamps + "they cannot be mapped (" + map.error().message +
+           "), arrivals are replaced by an assumed delay of " + ms_text(*sensor.declared_delay));
+      return;
+    }
+    Duration late;
+    for (const StampPair& pair : topic.pairs) {
+      late = std::max(late, SensorTime{pair.arrival_ns} - map->map_unchecked({pair.capture_ns}));
+    }
+    const std::int64_t spread = std::max<std::int64_t>(0, (late - sensor.delay_min()).ns);
+    sensor.jitter = {(spread + kDelayStep - 1) / kDelayStep * kDelayStep};
+    sensor.device_clock = true;
+    sensor.assumed.push_back("timing.driver_delay_ms");
+    note(stamps + "they are mapped, under an assumed shortest delay of " + ms_text(sensor.delay_min()));
   }
 
   // What the stamp refers to, and how long capturing takes.
@@ -392,6 +419,7 @@ class Estimate {
     std::vector<std::int64_t> first(used.size());
     std::int64_t origin = std::numeric_limits<std::int64_t>::max();
     for (std::size_t i = 0; i < used.size(); ++i) {
+      if (out_.rig.sensors[i].device_clock) continue;
       first[i] = *std::min_element(used[i]->stamps.begin(), used[i]->stamps.end());
       origin = std::min(origin, first[i]);
     }
@@ -400,7 +428,7 @@ class Estimate {
     for (std::size_t i = 0; i < used.size(); ++i) {
       const StampFit fit = fit_stamps(used[i]->stamps);
       RigSensor& sensor = out_.rig.sensors[i];
-      if (!fit.on_grid || std::llround(fit.rate_hz) % 10 != 0) continue;
+      if (!fit.on_grid || std::llround(fit.rate_hz) % 10 != 0 || sensor.device_clock) continue;
       // From the origin in exact steps: k periods of 1/rate s, not k rounded periods.
       const double steps = std::floor(static_cast<double>(first[i] - origin) * fit.rate_hz * 1e-9 + 1e-6);
       const std::int64_t phase = first[i] - origin - std::llround(steps * 1e9 / fit.rate_hz);

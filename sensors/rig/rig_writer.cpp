@@ -84,6 +84,8 @@ void write_timing(Lines& out, const RigSensor& s) {
   if (s.jitter.ns != 0) out.milliseconds("jitter_ms", s.jitter);
   if (s.drift_ppm != 0) out.line(3, "drift_ppm: " + number(s.drift_ppm));
   if (s.phase) out.milliseconds("phase_ms", *s.phase);
+  if (s.offset.ns != 0) out.milliseconds("offset_ms", s.offset);
+  if (s.device_clock) out.line(3, "clock: device");
   if (s.declared_delay) out.milliseconds("declared_delay_ms", *s.declared_delay);
 }
 

@@ -1,7 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <cmath>
+#include <cstdio>
 
+#include "sensors/logs/encode.h"
+#include "sensors/logs/mcap_writer.h"
 #include "sensors/rig/message_probe.h"
 #include "sensors/rig/rig_estimate.h"
 
@@ -60,6 +64,56 @@ TEST(EstimateRig, ShippedDriveGivesItsOwnRig) {
   EXPECT_NEAR(lidar.duration.ms(), 100, 2);
   EXPECT_NEAR(lidar.intensity_scale, 1.0 / 255, 1e-12);
   EXPECT_THAT(lidar.assumed, testing::Not(Contains("timing.stamp")));
+  EXPECT_THAT(lidar.assumed, Contains("ray_origin_m")) << "nobody says that the points' frame is the sensor's";
+}
+
+// A LiDAR that counts from its own start, 40 ppm fast, 3 to 5 ms until its sweep is recorded. `jump`: by this much its
+// clock is set forward in the middle.
+std::string lidar_with_a_clock(Duration jump) {
+  const std::string path = testing::TempDir() + "takt-own-clock-" + std::to_string(::getpid()) + ".mcap";
+  auto writer = McapWriter::create(path, {});
+  EXPECT_TRUE(writer) << writer.error().message;
+  const auto schema = log_schema("foxglove.PointCloud");
+  const auto channel = writer->add_channel("/lidar/points", "protobuf", *writer->add_schema(*schema));
+  for (std::int64_t k = 0; k < 200; ++k) {
+    const std::int64_t moment = k * 100'000'000;  // by the recorder's clock
+    const SensorTime stamp{7'000'000'000 + moment + moment / 25'000 + (k < 100 ? 0 : jump.ns)};
+    const SensorTime arrival{1'700'000'000'000'000'000 + moment + 3'000'000 + k * k * 104'729 % 2'000'000};
+    const std::vector<log::LidarPoint> points(3, {1, 2, 3, 0.5F, static_cast<std::int32_t>(-90'000'000), 0});
+    EXPECT_TRUE(writer->write(*channel, arrival, stamp, 0, encode_lidar(stamp, "lidar", points)));
+  }
+  EXPECT_TRUE(writer->finish());
+  return path;
+}
+
+TEST(EstimateRig, AClockOfItsOwnIsMapped) {
+  const std::string path = lidar_with_a_clock({});
+  const auto estimate = estimate_rig(path);
+  ASSERT_TRUE(estimate) << estimate.error().message;
+  const RigSensor& lidar = estimate->rig.sensors.at(0);
+  EXPECT_TRUE(lidar.device_clock);
+  EXPECT_FALSE(lidar.declared_delay);
+  EXPECT_FALSE(lidar.phase) << "mapped stamps are not exact";
+  EXPECT_NEAR(lidar.jitter.ms(), 2, 0.15);
+  EXPECT_THAT(lidar.assumed, Contains("timing.driver_delay_ms"));
+  EXPECT_THAT(estimate->notes, Contains(HasSubstr("two clocks; they are mapped")));
+  const std::string text = rig_yaml(estimate->rig, "");
+  EXPECT_THAT(text, HasSubstr("clock: device"));
+  const auto read = parse_rig(text, "rig.yaml");
+  ASSERT_TRUE(read) << read.error().message << text;
+  EXPECT_TRUE(read->sensors[0].device_clock);
+  EXPECT_EQ(read->sensors[0].delay_max(), lidar.delay_max());
+  std::remove(path.c_str());
+}
+
+TEST(EstimateRig, AClockThatJumpsIsReplacedByTheArrivals) {
+  const std::string path = lidar_with_a_clock(seconds(3));
+  const auto estimate = estimate_rig(path);
+  ASSERT_TRUE(estimate) << estimate.error().message;
+  EXPECT_FALSE(estimate->rig.sensors.at(0).device_clock);
+  EXPECT_THAT(estimate->rig.sensors[0].assumed, Contains("timing.declared_delay_ms"));
+  EXPECT_THAT(estimate->notes, Contains(HasSubstr("they cannot be mapped")));
+  std::remove(path.c_str());
 }
 
 TEST(EstimateRig, FileReadsBackToTheSameRig) {
