@@ -18,34 +18,41 @@ constexpr const char* kTopic = "/ego/estimated/takt";
 struct Pose {
   SensorTime stamp;
   sensors::Transform world_from_vehicle;
-  sensors::Transform motion;  // T_before_now
-  Duration step;
 };
+
+// In the vehicle frame, with their times; near ones may be the vehicle, far ones are few and coarse.
+std::vector<sensors::SweepPoint> sweep_points(const Sample& sweep, const sensors::RigSensor& sensor) {
+  const VehicleBox box;
+  const auto& cloud = sweep.payload->as<sensors::PointCloud>();
+  const std::vector<VehiclePoint> points = vehicle_points(cloud, sensor);
+  std::vector<sensors::SweepPoint> out;
+  for (std::uint32_t i = 0; i < cloud.count; ++i) {
+    const VehiclePoint& p = points[i];
+    const float range = std::hypot(p[0], p[1]);
+    if (box.contains(p) || range > 80 || range < 2) continue;
+    const double after = cloud.motion_compensated != 0 ? 0 : Duration{cloud.time_ns()[i]}.seconds();
+    out.push_back({p[0], p[1], p[2], static_cast<float>(after)});
+  }
+  return out;
+}
 
 Result<std::vector<Pose>> register_all(const sensors::Rig& rig, std::size_t lidar, const std::string& log_path,
                                        const std::function<void(double, double)>& progress, EgoEstimate& estimate) {
-  const VehicleBox box;
   std::vector<Pose> poses;
-  std::vector<VehiclePoint> before;
+  sensors::SweepOdometry odometry;
   TAKT_ASSIGN(const auto stamps, read_stamps(log_path, rig));
   const auto total = static_cast<double>(stamps[lidar].size());
   const Status walked = for_each_sample(log_path, rig, {lidar}, [&](std::size_t, const Sample& sweep) -> Status {
-    std::vector<VehiclePoint> points = landmarks(sweep, rig.sensors[lidar], box);
-    Pose pose{sweep.stamp, {}, {}, {}};
+    if (!poses.empty() && sweep.stamp <= poses.back().stamp) return {};  // a repeated or swapped stamp
+    const auto found = odometry.add(sweep_points(sweep, rig.sensors[lidar]), sweep.stamp);
+    if (!found && found.error().code == Code::kEnvironment) return fail(found.error());
+    if (!found || !found->registered) ++estimate.failed;
+    if (!found) return {};
     if (!poses.empty()) {
-      const Pose& last = poses.back();
-      if (sweep.stamp <= last.stamp) return {};  // a repeated or swapped stamp
-      pose.step = sweep.stamp - last.stamp;
-      const auto found = sensors::register_clouds(before, points, last.motion);
-      if (!found && found.error().code == Code::kEnvironment) return fail(found.error());
-      if (!found) ++estimate.failed;
-      pose.motion = found ? found->target_from_source : last.motion;
-      pose.world_from_vehicle = last.world_from_vehicle * pose.motion;
-      const auto& t = pose.motion.translation;
-      estimate.distance_m += std::sqrt(t[0] * t[0] + t[1] * t[1] + t[2] * t[2]);
+      const sensors::Transform moved = poses.back().world_from_vehicle.inverse() * found->world_from_vehicle;
+      estimate.distance_m += std::hypot(moved.translation[0], moved.translation[1], moved.translation[2]);
     }
-    before = std::move(points);
-    poses.push_back(pose);
+    poses.push_back({sweep.stamp, found->world_from_vehicle});
     if (progress) progress(static_cast<double>(poses.size()), total);
     return {};
   });
@@ -53,20 +60,25 @@ Result<std::vector<Pose>> register_all(const sensors::Rig& rig, std::size_t lida
   return poses;
 }
 
-sensors::log::EgoMotion message_of(const sensors::Rig& rig, const Pose& pose, const Pose& rate_from) {
+// Velocities are those between the sweeps before and behind: a sweep's own motion is half a period old.
+sensors::log::EgoMotion message_of(const sensors::Rig& rig, const std::vector<Pose>& poses, std::size_t i) {
+  const Pose& pose = poses[i];
   sensors::log::EgoMotion ego;
   ego.stamp = pose.stamp;
   ego.world_frame = rig.world_frame;
   ego.vehicle_frame = rig.vehicle_frame;
   ego.pose = {pose.world_from_vehicle.translation, pose.world_from_vehicle.quaternion()};
-  if (rate_from.step.ns > 0) {
-    const double seconds = rate_from.step.seconds();
-    const auto turn = rate_from.motion.quaternion();  // small: twice its vector part is the angle
-    for (std::size_t k = 0; k < 3; ++k) {
-      ego.velocity[k] = rate_from.motion.translation[k] / seconds;
-      ego.angular_velocity[k] = 2 * turn[k + 1] / seconds;
-    }
+  const Pose &from = poses[i == 0 ? 0 : i - 1], &to = poses[std::min(i + 1, poses.size() - 1)];
+  const double seconds = (to.stamp - from.stamp).seconds();
+  sensors::Transform turn = pose.world_from_vehicle.inverse();
+  turn.translation = {0, 0, 0};
+  std::array<double, 3> moved{};
+  for (std::size_t k = 0; k < 3; ++k) {
+    moved[k] = (to.world_from_vehicle.translation[k] - from.world_from_vehicle.translation[k]) / seconds;
   }
+  ego.velocity = turn.apply(moved);
+  const auto q = (from.world_from_vehicle.inverse() * to.world_from_vehicle).quaternion();
+  for (std::size_t k = 0; k < 3; ++k) ego.angular_velocity[k] = 2 * q[k + 1] / seconds;  // small angles
   return ego;
 }
 
@@ -121,8 +133,7 @@ Result<EgoEstimate> add_estimated_ego(const sensors::Rig& rig, const std::string
     const auto found = pose_at.find(message->capture.ns);
     if (found == pose_at.end()) continue;
     const std::size_t i = found->second;
-    // The first sweep has no motion of its own yet: it takes the second's.
-    const std::string text = sensors::encode(message_of(rig, poses[i], poses[std::max<std::size_t>(i, 1)]));
+    const std::string text = sensors::encode(message_of(rig, poses, i));
     TAKT_RETURN_IF_ERROR(writer.write(ego, message->arrival, message->capture, static_cast<std::uint32_t>(i), text));
     pose_at.erase(found);
   }

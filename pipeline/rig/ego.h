@@ -14,16 +14,15 @@ struct EgoEstimate {
   std::string lidar;  // the sensor that was registered
   std::string topic;  // takt.EgoMotion
   std::size_t poses = 0;
-  std::size_t failed = 0;  // sweeps that did not register: the motion before was kept
+  std::size_t failed = 0;  // sweeps that did not register: the motion before went on
   double distance_m = 0;
   Duration duration;
 };
 
 // Copies the log to `out` (MCAP) and adds takt.EgoMotion on `/ego/estimated/takt`, a pose per sweep of the rig's first
-// LiDAR: every sweep is registered to the one before (generalised ICP, the last motion as guess), motions are chained,
-// so positions drift; where most points lie on moving vehicles, velocities are off as well. Stamps are those of the
-// sweeps, arrivals too. The channel and the metadata `takt.ego` say that it is estimated. kConfiguration: no LiDAR in
-// the rig; kEnvironment: no PCL, disk.
+// LiDAR (sensors::SweepOdometry): positions drift slowly, the world is the first sweep's vehicle frame, velocities are
+// differences over the neighbouring sweeps. Stamps are those of the sweeps, arrivals too. The channel and the metadata
+// `takt.ego` say that it is estimated. kConfiguration: no LiDAR in the rig; kEnvironment: no PCL, disk.
 Result<EgoEstimate> add_estimated_ego(const sensors::Rig& rig, const std::string& log_path, const std::string& out,
                                       const std::function<void(double, double)>& progress = {});
 

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "sensors/rig/rig.h"
@@ -46,5 +48,30 @@ struct RegistrationOptions {
 // kInput: fewer than 100 points after thinning, or no convergence.
 Result<Registration> register_clouds(std::span<const CloudPoint> target, std::span<const CloudPoint> source,
                                      const Transform& guess, const RegistrationOptions& options = {});
+
+// The path of a vehicle from its sweeps alone: each one is deskewed with a constant motion, registered to a map of the
+// last ten (point to plane where the map is flat, point to point elsewhere, robust weights), and added to it. After
+// I. Vizzo et al., KISS-ICP (IEEE RA-L 8(2), 2023), with planes of the map's neighbourhoods.
+struct SweepPoint {
+  float x = 0, y = 0, z = 0;  // vehicle frame, m
+  float after_s = 0;          // captured so long after the stamp; 0 for all: compensated
+};
+struct SweepPose {
+  Transform world_from_vehicle;  // at the stamp; the world is the first sweep's vehicle frame
+  bool registered = false;       // false: too little in common with the map; the motion before goes on
+  std::size_t matched = 0;       // points on the map
+};
+class SweepOdometry {
+ public:
+  SweepOdometry();
+  SweepOdometry(SweepOdometry&&) noexcept;
+  ~SweepOdometry();
+  // kInput: fewer than 100 points, a stamp that is not later than the one before; kEnvironment: without PCL.
+  Result<SweepPose> add(std::vector<SweepPoint> sweep, SensorTime stamp);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace takt::sensors

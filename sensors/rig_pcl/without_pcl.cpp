@@ -19,4 +19,10 @@ Result<Registration> register_clouds(std::span<const CloudPoint>, std::span<cons
   return fail(Code::kEnvironment, kRemedy);
 }
 
+struct SweepOdometry::State {};
+SweepOdometry::SweepOdometry() = default;
+SweepOdometry::SweepOdometry(SweepOdometry&&) noexcept = default;
+SweepOdometry::~SweepOdometry() = default;
+Result<SweepPose> SweepOdometry::add(std::vector<SweepPoint>, SensorTime) { return fail(Code::kEnvironment, kRemedy); }
+
 }  // namespace takt::sensors
