@@ -110,6 +110,11 @@ class Cursor {
   void encapsulation() {
     if (!have(4, "its encapsulation")) return;
     const auto high = static_cast<unsigned>(bytes_[0]), low = static_cast<unsigned>(bytes_[1]);
+    if (bytes_.size() >= 4 && std::memcmp(bytes_.data(), "\x28\xB5\x2F\xFD", 4) == 0) {
+      // rosbag2 packs messages inside an MCAP file, too, when asked to compress them one by one.
+      fault("packed one by one with zstd, which takt reads in .db3 files only; `ros2 bag convert` unpacks them");
+      return;
+    }
     if (high != 0 || low > 1) {
       const char* what = high == 0 && low <= 3                ? "PL_CDR, a parameter list"
                          : high == 0 && low >= 6 && low <= 11 ? "XCDR2"
