@@ -115,5 +115,8 @@ Status lower_image_node(Builder& out, const ir::Node& node, bool* known);
 Status lower_math_node(Builder& out, const ir::Node& node, bool* known);
 // What only moves elements.
 Status lower_movement_node(Builder& out, const ir::Node& node, bool* known);
+// Whatever the generic reference kernel knows; wants_generic: the fast kernels do not take these element types.
+Status lower_generic_node(Builder& out, const ir::Node& node, bool* known);
+bool wants_generic(const Builder& out, const ir::Node& node);
 
 }  // namespace takt::lower

@@ -12,8 +12,9 @@ Status lower_node(Builder& out, const ir::Node& node) {
     if (type.count != ir::kNoValue) return fail(Code::kInput, "a counted tensor (" + to_string(type) + ")");
     if (type.shape.elements() < 1) return fail(Code::kInput, "a tensor without elements (" + to_string(type) + ")");
   }
-  for (const auto lower : {lower_image_node, lower_math_node, lower_movement_node}) {
-    bool known = false;
+  bool known = false;
+  if (wants_generic(out, node)) return lower_generic_node(out, node, &known);
+  for (const auto lower : {lower_image_node, lower_math_node, lower_movement_node, lower_generic_node}) {
     Status status = lower(out, node, &known);
     if (known) return status;
   }

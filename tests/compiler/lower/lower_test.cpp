@@ -139,29 +139,32 @@ ir::Type f32(kernels::Shape shape) {
 
 TEST(Lower, WhatHasNoKernelIsNamedAtOnce) {
   ir::Graph graph;
-  const ir::ValueId x = graph.add_value("x", f32({2, {3, 4}}));
-  graph.inputs = {x};
+  const ir::ValueId x = graph.add_value("x", f32({4, {1, 2, 3, 4}}));
+  const ir::ValueId limit = graph.add_value("limit", f32({}));
+  const ir::ValueId w =
+      graph.add_constant("w", ir::Constant::of(std::vector<float>(4, 1), kernels::Shape{4, {2, 2, 1, 1}}));
+  graph.inputs = {x, limit};
   for (const char* name : {"first", "second"}) {
-    ir::Node pow;
-    pow.op = "Pow";
-    pow.name = name;
-    pow.inputs = {x, x};
-    pow.outputs = {graph.add_value(std::string(name) + "_out")};
-    graph.outputs.push_back(pow.outputs[0]);
-    ASSERT_TRUE(ir::append(graph, pow));
+    ir::Node transposed;
+    transposed.op = "ConvTranspose";
+    transposed.name = name;
+    transposed.inputs = {x, w};
+    transposed.outputs = {graph.add_value(std::string(name) + "_out")};
+    graph.outputs.push_back(transposed.outputs[0]);
+    ASSERT_TRUE(ir::append(graph, transposed));
   }
-  ir::Node floor;
-  floor.op = "Floor";
-  floor.name = "third";
-  floor.inputs = {x};
-  floor.outputs = {graph.add_value("third_out")};
-  graph.outputs.push_back(floor.outputs[0]);
-  ASSERT_TRUE(ir::append(graph, floor));
+  ir::Node clip;
+  clip.op = "Clip";
+  clip.name = "third";
+  clip.inputs = {x, limit};
+  clip.outputs = {graph.add_value("third_out")};
+  graph.outputs.push_back(clip.outputs[0]);
+  ASSERT_TRUE(ir::append(graph, clip));
   const auto lowered = lower(graph, {});
   ASSERT_FALSE(lowered);
   EXPECT_EQ(lowered.error().code, Code::kInput);
-  EXPECT_THAT(lowered.error().message, HasSubstr("Pow: no kernel (first, second)"));
-  EXPECT_THAT(lowered.error().message, HasSubstr("Floor: no kernel (third)"));
+  EXPECT_THAT(lowered.error().message, HasSubstr("ConvTranspose: no kernel (first, second)"));
+  EXPECT_THAT(lowered.error().message, HasSubstr("Clip: limits that are not constant (third)"));
 }
 
 TEST(Lower, ConcatAtBlockBordersCopiesNothing) {

@@ -10,6 +10,7 @@
 #include "kernels/reference/elementary_f32.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/gemm.h"
+#include "kernels/reference/generic.h"
 #include "kernels/reference/movement.h"
 #include "kernels/reference/pool.h"
 #include "kernels/reference/preprocess.h"
@@ -296,6 +297,93 @@ TEST(PreprocessReference, ColourOrderScaleAndLetterbox) {
   Array y({1, 3, 2, 2}, {});
   preprocess({DType::kU8, Shape{1, {6}}, pixels}, p, y.tensor());
   EXPECT_THAT(y.values, ElementsAre(61, 121, 201, 201, 40, 100, 200, 200, 20, 80, 200, 200));
+}
+
+TEST(Generic, TopKGivesEitherResultAlone) {
+  Array x({1, 5}, {3, 9, 3, 1, 9});
+  GenericParams p;
+  p.op = Generic::kTopK;
+  p.operands[0] = generic_type(DType::kF32, x.shape);
+  p.integers[0] = 1;
+  p.integers[1] = 4;
+  p.integers[2] = 1;
+  ASSERT_EQ(generic_infer(&p), nullptr);
+  float values[4] = {};
+  std::int64_t indices[4] = {};
+  auto* in = reinterpret_cast<std::byte*>(x.values.data());
+  std::byte* const first[] = {in, nullptr, nullptr, reinterpret_cast<std::byte*>(values), nullptr};
+  std::byte* const second[] = {in, nullptr, nullptr, nullptr, reinterpret_cast<std::byte*>(indices)};
+  generic_run(p, first);
+  generic_run(p, second);
+  EXPECT_THAT(values, ElementsAre(9, 9, 3, 3));
+  EXPECT_THAT(indices, ElementsAre(1, 4, 0, 2));
+}
+
+// Parameters that the check accepts run inside their operands, whatever they and the data hold. Guards stand around.
+TEST(Generic, CheckedParametersStayInsideTheirOperands) {
+  constexpr std::size_t kBytes = 512;
+  constexpr std::size_t kGuard = 64;
+  std::uint32_t state = 1;
+  const auto pick = [&](std::uint32_t n) {
+    state = state * 1664525U + 1013904223U;
+    return (state >> 12) % n;
+  };
+  std::size_t accepted = 0;
+  std::vector<std::vector<std::byte>> memory(kGenericOperands, std::vector<std::byte>(kBytes + 2 * kGuard));
+  for (int round = 0; round < 300000; ++round) {
+    GenericParams p;
+    p.op = static_cast<Generic>(pick(17));
+    const std::uint8_t dtype = static_cast<std::uint8_t>(pick(8));
+    for (int i = 0; i < kGenericInputs; ++i) {
+      if (pick(3) == 0) continue;
+      p.operands[i].dtype = pick(2) == 0 ? dtype : static_cast<std::uint8_t>(pick(8));
+      p.operands[i].rank = static_cast<std::uint8_t>(pick(4));
+      for (int d = 0; d < p.operands[i].rank; ++d) p.operands[i].dims[d] = 1 + pick(3);
+    }
+    for (std::int64_t& value : p.integers) value = pick(40) == 0 ? -1 - pick(100) : pick(24) >> pick(5);
+    if (generic_infer(&p) != nullptr) continue;
+    const std::vector<std::uint64_t> bytes(kGenericOperands, kBytes);
+    if (generic_check(p, bytes) != nullptr) continue;
+    ++accepted;
+    std::byte* operands[kGenericOperands] = {};
+    for (std::size_t i = 0; i < kGenericOperands; ++i) {
+      std::fill(memory[i].begin(), memory[i].end(), std::byte{0x5a});
+      if (p.operands[i].dtype != 0) operands[i] = memory[i].data() + kGuard;
+      const bool truth = p.operands[i].dtype == static_cast<std::uint8_t>(DType::kBool);
+      for (std::size_t b = 0; b < kBytes; ++b) {
+        memory[i][kGuard + b] = static_cast<std::byte>(truth ? pick(2) : pick(4) == 0 ? pick(256) : 0);
+      }
+    }
+    generic_run(p, operands);
+    for (std::size_t i = 0; i < kGenericOperands; ++i) {
+      for (std::size_t b = 0; b < kGuard; ++b) {
+        ASSERT_EQ(memory[i][b], std::byte{0x5a}) << "operator " << static_cast<int>(p.op);
+        ASSERT_EQ(memory[i][kGuard + kBytes + b], std::byte{0x5a}) << "operator " << static_cast<int>(p.op);
+      }
+    }
+  }
+  EXPECT_GT(accepted, 1000U);
+}
+
+TEST(Generic, DamagedParametersAreRefused) {
+  GenericParams p;
+  p.op = Generic::kGatherElements;
+  p.operands[0] = generic_type(DType::kF32, Shape{2, {4, 4}});
+  p.operands[1] = generic_type(DType::kI64, Shape{2, {2, 4}});
+  ASSERT_EQ(generic_infer(&p), nullptr);
+  const std::vector<std::uint64_t> bytes = {64, 64, 0, 32, 0};
+  EXPECT_EQ(generic_check(p, bytes), nullptr);
+  for (const auto damage :
+       {+[](GenericParams& d) { d.op = static_cast<Generic>(99); }, +[](GenericParams& d) { d.integers[0] = 7; },
+        +[](GenericParams& d) { d.operands[0].rank = 200; },
+        +[](GenericParams& d) { d.operands[0].dims[0] = std::int64_t{1} << 62; },
+        +[](GenericParams& d) { d.operands[1].dtype = 1; }, +[](GenericParams& d) { d.operands[2] = d.operands[1]; },
+        +[](GenericParams& d) { d.operands[3].dims[0] = 3; }, +[](GenericParams& d) { d.operands[3] = {}; }}) {
+    GenericParams damaged = p;
+    damage(damaged);
+    EXPECT_NE(generic_check(damaged, bytes), nullptr);
+  }
+  EXPECT_NE(generic_check(p, std::vector<std::uint64_t>{64, 64, 0, 31, 0}), nullptr);
 }
 
 }  // namespace
