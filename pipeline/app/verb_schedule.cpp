@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -36,6 +37,7 @@ struct Options {
   bool json = false;
   std::string certificate;  // where to write the proof of an infeasible problem
   std::string check;        // a certificate to replay
+  std::vector<std::string> baselines;
 };
 
 // The problem that is asked about.
@@ -127,6 +129,14 @@ int run(const Options& options) {
   const std::string text = options.json ? sched::to_json(problem, admitted->answer)
                                         : sched::explain(problem, admitted->answer, terminal_width());
   std::fputs(text.c_str(), stdout);
+  if (!options.baselines.empty() && !options.json && admitted->answer.schedule) {
+    sched::SynthesisOptions first{options.schedule.seed, options.schedule.nodes, options.seconds, true};
+    const sched::Answer found = sched::synthesize(problem, first);
+    const bool asked_first =
+        std::find(options.baselines.begin(), options.baselines.end(), "first-found") != options.baselines.end();
+    const sched::Schedule* other = asked_first && found.schedule ? &*found.schedule : nullptr;
+    std::fputs(sched::compare(problem, *admitted->answer.schedule, other).c_str(), stdout);
+  }
   return admitted->answer.verdict == sched::Verdict::kFeasible ? 0 : 1;
 }
 
@@ -178,6 +188,10 @@ void add_schedule(CLI::App& app, Command& chosen) {
   verb->add_option("--time", options->seconds,
                    "limit of the search in seconds as well: not reproducible, and marked so")
       ->check(CLI::PositiveNumber);
+  verb->add_option("--baseline", options->baselines,
+                   "set the reactions beside those of the first table found, of epochs with barriers, and of published "
+                   "bounds (repeatable)")
+      ->check(CLI::IsMember({"first-found", "epoch-barrier"}));
   verb->add_flag("--json", options->json, "machine-readable answer on stdout");
   verb->add_option("--certificate", options->certificate, "write the proof of an infeasible pipeline to this file");
   verb->add_option("--check", options->check, "replay a certificate against this pipeline, without any search");

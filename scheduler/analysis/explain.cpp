@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scheduler/analysis/certificate.h"
+#include "scheduler/analysis/trace.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/text.h"
 
@@ -278,6 +279,64 @@ std::string explain(const Problem& problem, const Answer& answer, std::size_t wi
   return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) +
          skips_text(problem, schedule) + levels_text(answer) + stages_text(problem, schedule) +
          table_text(problem, schedule) + loads_text(problem, schedule);
+}
+
+std::string compare(const Problem& problem, const Schedule& schedule, const Schedule* first_found) {
+  std::vector<std::vector<std::string>> rows{
+      {"chain", "this table", "first found", "epoch barriers", "Davare 2007", "Duerr 2019", "Kloda 2018"}};
+  for (std::uint32_t c = 0; c < problem.chains.size(); ++c) {
+    const Chain& chain = problem.chains[c];
+    const Sensor& sensor = problem.sensors[chain.sensor];
+    // What the sensor adds in front of any of them: with any phase.
+    const Duration sensor_terms =
+        longest_period(sensor) + sensor.delay_max + (sensor.phase ? sensor.phase->jitter : Duration{});
+    std::vector<BaselineTask> spaced;    // by the longest distance of two starts
+    std::vector<BaselineTask> released;  // at whole periods
+    std::vector<TraceTask> barriers;
+    bool released_in_time = true;
+    Duration sum;
+    for (const std::uint32_t stage : chain.stages)
+      sum += Duration{problem.hyperperiod.ns / schedule.choices[stage].rate};
+    const std::int64_t hyperperiods = 4 + 4 * (sum.ns / problem.hyperperiod.ns + 1);
+    for (const std::uint32_t stage : chain.stages) {
+      const std::int64_t rate = schedule.choices[stage].rate;
+      const std::int64_t period = problem.hyperperiod.ns / rate;
+      BaselineTask own{0, 0, true};
+      BaselineTask periodic{period, 0, true};
+      std::vector<std::int64_t> starts;
+      std::int64_t job = 0;
+      for (const Slot& slot : schedule.slots) {
+        if (slot.stage != stage) continue;
+        const std::int64_t start = schedule.clock.start_at(0, slot.start).ns;
+        const std::int64_t end = schedule.clock.end_at(0, slot.end).ns;
+        own.response = std::max(own.response, end - start);
+        released_in_time &= start >= job * period;
+        periodic.response = std::max(periodic.response, end - job++ * period);
+        starts.push_back(start);
+      }
+      for (std::size_t k = 0; k < starts.size(); ++k) {
+        const std::int64_t next = k + 1 < starts.size() ? starts[k + 1] : starts.front() + problem.hyperperiod.ns;
+        own.period = std::max(own.period, next - starts[k]);
+      }
+      TraceTask barrier;
+      for (std::int64_t k = 0; k < hyperperiods * rate; ++k) {
+        barrier.reads.push_back(k * problem.hyperperiod.ns / rate);
+        barrier.writes.push_back((k + 1) * problem.hyperperiod.ns / rate);
+      }
+      barriers.push_back(std::move(barrier));
+      spaced.push_back(own);
+      released.push_back(periodic);
+    }
+    const std::int64_t from = hyperperiods / 2 * problem.hyperperiod.ns;
+    const Result<TraceBounds> barrier = walk_trace(barriers, from, from + problem.hyperperiod.ns);
+    const auto with_sensor = [&](std::int64_t ns) { return ms_text(Duration{ns} + sensor_terms); };
+    const std::optional<std::int64_t> kloda = released_in_time ? kloda_reaction(released) : std::nullopt;
+    rows.push_back({chain.name, ms_text(walk(problem, schedule, c).bounds[1]),
+                    first_found != nullptr ? ms_text(walk(problem, *first_found, c).bounds[1]) : "-",
+                    barrier ? with_sensor(barrier->reaction) : "-", with_sensor(davare(spaced)),
+                    with_sensor(duerr_reaction(spaced)), kloda ? with_sensor(*kloda) : "-"});
+  }
+  return "\nReaction beside what others would run or promise\n" + columns(rows, 1, 7);
 }
 
 std::string to_json(const Problem& problem, const Answer& answer) {

@@ -276,7 +276,9 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
       SearchResult result = search.construct(allowance / 2);
       search.improve(result, allowance - allowance / 2, true);
       if (result.table && result.score.feasible()) {
-        search.improve(result, options.node_limit - std::min(nodes + search.nodes_used(), options.node_limit), false);
+        if (!options.first_found) {
+          search.improve(result, options.node_limit - std::min(nodes + search.nodes_used(), options.node_limit), false);
+        }
         answer.verdict = Verdict::kFeasible;
         answer.cut_by_time = search.out_of_time();
         answer.schedule = to_schedule(problem, *result.table);

@@ -14,6 +14,8 @@ struct SynthesisOptions {
   std::uint64_t node_limit = 200'000;
   // Limit in time as well, 0: none. An answer that it cut off depends on the machine and says so (Answer::cut_by_time).
   double seconds = 0;
+  // Take the first table that meets all limits, as it is: what a scheduler without an objective would run.
+  bool first_found = false;
 };
 
 // feasible: a table that meets every limit, with bounds. infeasible: a proof in words (lower_bounds.h). undecided: the

@@ -72,6 +72,34 @@ TEST(Explain, UndecidedShowsTheBestTableAndWhatItBreaks) {
                           HasSubstr("EXCEEDED"), HasSubstr("Table")));
 }
 
+// Nothing that others would promise is below the exact bound, and the first table found is no better.
+TEST(Compare, OthersAreNeverBelowTheExactBound) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Problem problem = seed == 0 ? test::perception() : test::random_problem(seed, false);
+    const Answer answer = synthesize(problem, {seed, 500});
+    if (!answer.schedule) continue;
+    SynthesisOptions options{seed, 500};
+    options.first_found = true;
+    const Answer first = synthesize(problem, options);
+    ASSERT_TRUE(first.schedule);
+    const std::vector<std::string> rows = lines(compare(problem, *answer.schedule, &*first.schedule));
+    ASSERT_EQ(rows.size(), problem.chains.size() + 3);
+    for (std::size_t i = 3; i < rows.size(); ++i) {
+      std::istringstream row(rows[i]);
+      std::string word;
+      std::vector<double> figures;
+      row >> word;
+      while (row >> word) {
+        if (word == "ms") continue;
+        figures.push_back(word == "-" ? 1e9 : std::stod(word));
+      }
+      ASSERT_EQ(figures.size(), 6u) << rows[i];
+      for (std::size_t k = 3; k < 6; ++k) EXPECT_GE(figures[k], figures[0] - 0.001) << problem.name << rows[i];
+    }
+  }
+  EXPECT_THAT(compare(test::perception(), *synthesize(test::perception()).schedule, nullptr), HasSubstr("Davare 2007"));
+}
+
 TEST(Json, HoldsTheSameFigures) {
   const Problem problem = test::perception();
   const Answer answer = synthesize(problem);
