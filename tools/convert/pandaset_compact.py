@@ -117,7 +117,7 @@ def convert(sequence, out):
                               [f"{yaw:.5f}"] + [f"{v:.3f}" for v in size] + [inside(xyz, centre, yaw, size)])
     print(f"{out}: {len(clouds)} sweeps, {total - dropped} points ({dropped} beyond {POINT_LIMIT_M:g} m left out), "
           f"{len(tracks)} tracks")
-    print(f"next: takt_convert_pandaset {out} configs/rigs/pandaset.yaml drive.mcap")
+    print(f"next: takt-convert-pandaset {out} configs/rigs/pandaset.yaml drive.mcap")
 
 
 def self_test():
