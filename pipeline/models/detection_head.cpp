@@ -169,8 +169,8 @@ void DetectionHead::find_cells(const float* tensor) {
 DetectionHead::Box DetectionHead::centre_box(const float* box, const Candidate& candidate) const {
   const std::size_t cells = std::size_t{rows_} * columns_;
   const auto stride = static_cast<float>(std::get_if<CentreHead>(&head_.form)->stride);
-  const float x = static_cast<float>(candidate.cell % columns_) + 0.5F;
-  const float y = static_cast<float>(candidate.cell / columns_) + 0.5F;
+  const std::uint32_t column = candidate.cell % columns_, row = candidate.cell / columns_;
+  const float x = static_cast<float>(column) + 0.5F, y = static_cast<float>(row) + 0.5F;
   const float* at = box + candidate.cell;
   return {(x - at[0]) * stride, (y - at[cells]) * stride, (x + at[2 * cells]) * stride, (y + at[3 * cells]) * stride};
 }
@@ -178,8 +178,9 @@ DetectionHead::Box DetectionHead::centre_box(const float* box, const Candidate& 
 DetectionHead::Box DetectionHead::fastestdet_box(const float* tensor, const Candidate& candidate) const {
   const std::size_t cells = std::size_t{rows_} * columns_;
   const float* at = tensor + cells + candidate.cell;
-  const double x = (candidate.cell % columns_ + tanh(double{at[0]})) / columns_ * width_;
-  const double y = (candidate.cell / columns_ + tanh(double{at[cells]})) / rows_ * height_;
+  const std::uint32_t column = candidate.cell % columns_, row = candidate.cell / columns_;
+  const double x = (column + tanh(double{at[0]})) / columns_ * width_;
+  const double y = (row + tanh(double{at[cells]})) / rows_ * height_;
   const double half_width = sigmoid(double{at[2 * cells]}) * width_ / 2;
   const double half_height = sigmoid(double{at[3 * cells]}) * height_ / 2;
   return {static_cast<float>(x - half_width), static_cast<float>(y - half_height), static_cast<float>(x + half_width),
