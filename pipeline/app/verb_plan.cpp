@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "pipeline/app/app.h"
+#include "pipeline/app/numbers.h"
 #include "runtime/base/file.h"
 #include "runtime/base/npy.h"
 #include "runtime/base/suggest.h"
@@ -347,9 +348,9 @@ void add_plan(CLI::App& app, Command& chosen) {
   CLI::App* bench_verb = verb->add_subcommand("bench", "Time it on this machine, step by step, on made-up input");
   bench_verb->add_option("plan", bench_options->plan, "a plan written by `takt compile`")->required();
   bench_verb->add_option("--threads", bench_options->threads, "workers, as many as the plan admits (default: 1)")
-      ->check(CLI::PositiveNumber);
+      ->check(count_in(1, 1024));
   bench_verb->add_option("--runs", bench_options->runs, "runs after the first (default: 200)")
-      ->check(CLI::PositiveNumber);
+      ->check(count_in(1, 10'000'000));
   bench_verb->add_flag("--json", bench_options->json, "machine-readable figures on stdout");
   run(bench_verb, bench_options, bench);
 
@@ -368,7 +369,7 @@ void add_plan(CLI::App& app, Command& chosen) {
   diff_verb->add_option("b", diff_options->b, "the other one")->required();
   diff_verb->add_option("--input", diff_options->inputs, "FILE.npy or NAME=FILE.npy (default: made-up numbers)");
   diff_verb->add_option("--tolerance", diff_options->tolerance, "of a tensor's range (default: 1e-4)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_in(0, 1));
   run(diff_verb, diff_options, diff);
 }
 

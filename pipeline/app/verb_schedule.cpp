@@ -187,7 +187,7 @@ void add_schedule(CLI::App& app, Command& chosen) {
   add_schedule_options(*verb, options->schedule);
   verb->add_option("--time", options->seconds,
                    "limit of the search in seconds as well: not reproducible, and marked so")
-      ->check(CLI::PositiveNumber);
+      ->check(number_in(0.001, 1e9));
   verb->add_option("--baseline", options->baselines,
                    "set the reactions beside those of the first table found, of epochs with barriers, and of published "
                    "bounds (repeatable)")

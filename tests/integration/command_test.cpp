@@ -71,6 +71,9 @@ TEST_F(Command, NumbersThatAreNoneAreRefused) {
   for (const char* text : {"-1", "1.5", "18446744073709551616", "nan"}) refused({"--seed", text});
   for (const char* text : {"-1", "0", "2.5"}) refused({"--loop", text});
   EXPECT_EQ(takt({"profile", kPipeline, "-o", path("b"), "--margin", "nan"}).code, 2);
+  EXPECT_EQ(takt({"schedule", kPipeline, "--time", "nan"}).code, 2);
+  EXPECT_EQ(takt({"schedule", kPipeline, "--nodes", "-1"}).code, 2);
+  EXPECT_EQ(takt({"plan", "bench", path("none.plan"), "--runs", "1e9"}).code, 2);
   EXPECT_EQ(takt({"profile", kPipeline, "-o", path("b"), "--samples", "-5"}).code, 2);
 }
 
