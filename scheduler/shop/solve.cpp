@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <random>
 
 #include "scheduler/shop/engine.h"
 #include "scheduler/shop/paths.h"
@@ -251,15 +252,80 @@ std::uint64_t luby(std::uint64_t i) {
   return (size + 1) / 2;
 }
 
-}  // namespace
+// Everything but some jobs keeps its way to run and its place among the others on every resource for one job; these
+// jobs lie in a stretch of time, or share two resources.
+struct Neighbourhood {
+  Shop shop;
+  std::vector<bool> free;
+  Plan plan;  // the present one, in terms of `shop`
+};
 
-Outcome solve(const Shop& shop, const Limits& limits) {
+Neighbourhood neighbourhood(const Shop& shop, const Paths& paths, const Plan& plan, std::mt19937_64& random) {
+  const std::size_t n = shop.jobs.size();
+  Neighbourhood out{shop, std::vector<bool>(n, false), plan};
+  const auto below = [&](std::size_t size) { return random() % std::max<std::size_t>(size, 1); };
+  std::vector<Time> ends;
+  for (std::size_t j = 0; j < n; ++j) ends.push_back(plan.starts[j] + shop.jobs[j].modes[plan.modes[j]].duration);
+  constexpr std::size_t kMost = 45;
+  std::size_t count = 0;
+  const auto set_free = [&](std::size_t j) {
+    count += out.free[j] || count >= kMost ? 0 : 1;
+    out.free[j] = out.free[j] || count < kMost;
+  };
+  if (below(3) == 0) {
+    const std::uint64_t first = below(shop.capacities.size());
+    const std::uint64_t second = below(shop.capacities.size());
+    for (std::size_t j = 0; j < n; ++j) {
+      for (const Use& use : shop.jobs[j].modes[plan.modes[j]].uses) {
+        if (use.resource == first || use.resource == second) set_free(j);
+      }
+    }
+  } else {
+    // The jobs nearest in time to one of them.
+    const std::size_t centre = below(n);
+    std::vector<std::size_t> near(n);
+    for (std::size_t j = 0; j < n; ++j) near[j] = j;
+    std::stable_sort(near.begin(), near.end(), [&](std::size_t a, std::size_t b) {
+      return std::abs(plan.starts[a] - plan.starts[centre]) < std::abs(plan.starts[b] - plan.starts[centre]);
+    });
+    const std::size_t wanted = 15 + below(kMost - 15);
+    for (std::size_t k = 0; k < std::min(n, wanted); ++k) set_free(near[k]);
+  }
+  for (std::size_t j = 0; j < n; ++j) {
+    if (out.free[j]) continue;
+    out.shop.jobs[j].modes = {shop.jobs[j].modes[plan.modes[j]]};
+    out.plan.modes[j] = 0;
+  }
+  std::vector<std::size_t> position(n);
+  for (std::size_t k = 0; k < n; ++k) position[paths.order[k]] = k;
+  for (std::uint32_t r = 0; r < shop.capacities.size(); ++r) {
+    if (shop.capacities[r] > 1) continue;
+    std::vector<std::uint32_t> fixed;
+    for (std::uint32_t j = 0; j < n; ++j) {
+      const std::vector<Use>& uses = shop.jobs[j].modes[plan.modes[j]].uses;
+      const bool here = std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.resource == r; });
+      if (here && !out.free[j] && ends[j] > plan.starts[j]) fixed.push_back(j);
+    }
+    std::sort(fixed.begin(), fixed.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return plan.starts[a] != plan.starts[b] ? plan.starts[a] < plan.starts[b] : position[a] < position[b];
+    });
+    for (std::size_t k = 1; k < fixed.size(); ++k) out.shop.orders.push_back({fixed[k - 1], fixed[k], 0});
+  }
+  return out;
+}
+
+// From a plan, if there is one. With `around`, plans near the best one are looked for in turn with the search over all:
+// flexible shops have too many ways to run for the latter to find good ones by itself.
+Outcome search(const Shop& shop, const Limits& limits, std::optional<Plan> start, bool around) {
   Outcome outcome;
-  if (!check(shop)) return outcome;
   const auto begin = std::chrono::steady_clock::now();
+  const auto out_of_time = [&] {
+    return limits.seconds > 0 &&
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limits.seconds;
+  };
   const Paths paths(shop);
   outcome.lower_bound = lower_bound(shop);
-  outcome.plan = list_schedule(shop);
+  outcome.plan = std::move(start);
   const auto done = [&] {
     return outcome.plan && (outcome.plan->objective <= outcome.lower_bound ||
                             (limits.good_enough && outcome.plan->objective <= *limits.good_enough));
@@ -286,8 +352,10 @@ Outcome solve(const Shop& shop, const Limits& limits) {
   Model model(shop, paths, limits.seed, hint, horizon);
   Engine& engine = model.engine();
   bool possible = !outcome.plan || model.demand_better_than(outcome.plan->objective);
-  for (std::uint64_t round = 0; possible && engine.conflicts() < limits.conflicts; ++round) {
-    const std::uint64_t share = std::min(100 * luby(round), limits.conflicts - engine.conflicts());
+  std::mt19937_64 random(limits.seed);
+  std::uint64_t nearby = 0;  // conflicts of neighbourhoods
+  for (std::uint64_t round = 0; possible && engine.conflicts() + nearby < limits.conflicts; ++round) {
+    const std::uint64_t share = std::min(100 * luby(round), limits.conflicts - engine.conflicts() - nearby);
     const std::uint64_t round_end = engine.conflicts() + share;
     bool restart = false;
     while (!restart) {
@@ -319,13 +387,30 @@ Outcome solve(const Shop& shop, const Limits& limits) {
     if (!possible || done()) break;
     engine.back_to_root();
     engine.recall_phases();
-    if (limits.seconds > 0 &&
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > limits.seconds) {
+    for (int trial = 0; around && outcome.plan && trial < 40 && !out_of_time() && !done(); ++trial) {
+      const Neighbourhood near = neighbourhood(shop, paths, *outcome.plan, random);
+      Limits small;
+      small.conflicts =
+          std::min<std::uint64_t>(200, limits.conflicts - std::min(limits.conflicts, engine.conflicts() + nearby));
+      small.seed = random();
+      const Outcome found = search(near.shop, small, near.plan, false);
+      nearby += found.conflicts + 1;
+      if (!found.plan || found.plan->objective >= outcome.plan->objective) continue;
+      const std::vector<std::uint32_t> modes = outcome.plan->modes;
+      outcome.plan = found.plan;
+      for (std::size_t j = 0; j < modes.size(); ++j) {
+        if (!near.free[j]) outcome.plan->modes[j] = modes[j];
+      }
+      possible = model.demand_better_than(outcome.plan->objective);
+      if (!possible) break;
+    }
+    if (!possible || done()) break;
+    if (out_of_time()) {
       outcome.cut_by_time = true;
       break;
     }
   }
-  outcome.conflicts = engine.conflicts();
+  outcome.conflicts = engine.conflicts() + nearby;
   if (!possible) {
     if (outcome.plan) outcome.lower_bound = outcome.plan->objective;
     outcome.proof = outcome.plan ? Proof::kOptimal : Proof::kInfeasible;
@@ -333,6 +418,15 @@ Outcome solve(const Shop& shop, const Limits& limits) {
     outcome.proof = proof();
   }
   return outcome;
+}
+
+}  // namespace
+
+Outcome solve(const Shop& shop, const Limits& limits) {
+  if (!check(shop)) return {};
+  const bool flexible =
+      std::any_of(shop.jobs.begin(), shop.jobs.end(), [](const Job& job) { return job.modes.size() > 1; });
+  return search(shop, limits, list_schedule(shop), flexible);
 }
 
 }  // namespace takt::sched::shop
