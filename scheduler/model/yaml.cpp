@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kMostMs = 100'000;
 constexpr double kMostMb = 1e9;
+constexpr std::int64_t kMostJobs = 20'000;  // per hyperperiod: what a search still gets through
 
 std::int64_t read_megabytes(const YamlNode& node) {
   return static_cast<std::int64_t>(std::llround(node.number(0, kMostMb) * 1e6));
@@ -184,6 +185,7 @@ std::vector<Stage> read_stages(const YamlNode& list, Duration hyperperiod, const
     refuse_twice(name, stage.name, stages, "stage");
     stages.push_back(std::move(stage));
   }
+  std::int64_t all_jobs = 0;  // at the highest rates
   for (std::size_t i = 0; i < items.size(); ++i) {
     const YamlNode& node = items[i];
     Stage& stage = stages[i];
@@ -196,6 +198,14 @@ std::vector<Stage> read_stages(const YamlNode& list, Duration hyperperiod, const
     } else {
       for (const YamlNode& item : rates->items()) stage.rates.push_back(read_rate(item, hyperperiod));
       if (rates->is_sequence() && stage.rates.empty()) rates->error("at least one rate is needed");
+    }
+    std::int64_t most_jobs = 0;
+    for (const std::int64_t jobs : stage.rates) most_jobs = std::max(most_jobs, jobs);
+    all_jobs += most_jobs;
+    if (all_jobs > kMostJobs && all_jobs - most_jobs <= kMostJobs) {
+      node.error("up to here the stages have " + std::to_string(all_jobs) + " jobs in a hyperperiod of " +
+                 ms_text(hyperperiod) + "; at most " + std::to_string(kMostJobs) +
+                 " are planned. Choose rates with a shorter common hyperperiod");
     }
     if (const auto inputs = node.find("inputs")) {
       for (const YamlNode& item : inputs->items()) {

@@ -97,7 +97,20 @@ TEST(Examples, BadFilesSayWhere) {
   EXPECT_THAT(message("limit_ms: {latency|limit_ms: {delay"), HasSubstr("problem.yaml:"));
   EXPECT_THAT(message("stage: detection}|stage: planning}"), HasSubstr("does not come before this one"));
   EXPECT_THAT(message("cores: 1, ms: 40|cores: 1, ms: 1e300"), HasSubstr("problem.yaml:"));
+  EXPECT_THAT(message("rate_hz: 10\n|rate_hz: 1000000\n"), HasSubstr("problem.yaml:"));
   EXPECT_THAT(message("board: |board: no/"), HasSubstr("board cannot be read"));
+}
+
+// Planning them would take hours: refused at once, with the place.
+TEST(Examples, AMillionJobsAreRefused) {
+  const std::string path = testing::TempDir() + "/million.yaml";
+  std::ofstream(path) << "name: million\nboard: " << TAKT_SOURCE_DIR << "/configs/boards/generic2.yaml\n"
+                      << "hyperperiod_ms: 100000\nsensors: [{name: s, rate_hz: 10, delay_ms: [0, 1]}]\nstages:\n"
+                      << "  - {name: a, rate_hz: 10000, inputs: [{name: i, sensor: s}],\n"
+                      << "     variants: [{name: full, budgets: [{cores: 1, ms: 0.001}]}]}\n";
+  const Result<Problem> problem = load_problem(path);
+  ASSERT_FALSE(problem);
+  EXPECT_THAT(problem.error().message, AllOf(HasSubstr("million.yaml:6:5"), HasSubstr("1000000 jobs")));
 }
 
 }  // namespace
