@@ -130,7 +130,7 @@ void reduce_mean(const void* params, const Operand* operands, int part, int part
 
 // Matrix product: a vector is neighbouring columns of B; a tile of rows times vectors stays in registers over the whole
 // reduction. The last columns of a row that is no multiple of the lanes are covered by a vector that overlaps the one
-// before, which computes the same values once more.
+// before, which computes the same values once more; both belong to one unit, since another part may own the next.
 constexpr int kRows = HWY_TARGET == HWY_AVX2 ? 6 : 8;
 
 struct Product {
@@ -207,10 +207,13 @@ void gemm(const void* params, const Operand* operands, int part, int parts) {
   const auto p = load_params<GemmParams>(params);
   const Product g{p.k, p.n, p.bias, {p.activation, p.alpha, p.beta}};
   // A unit is a tile: rows fastest, so that the columns of B that a tile reads stay in the cache.
-  const std::ptrdiff_t pairs = (p.n + 2 * kLanes - 1) / (2 * kLanes), groups = (p.m + kRows - 1) / kRows;
+  // Every unit has at least a vector of columns: a remainder below that belongs to the pair before it.
+  const std::ptrdiff_t pairs = std::max<std::ptrdiff_t>((p.n + kLanes) / (2 * kLanes), 1),
+                       groups = (p.m + kRows - 1) / kRows;
   const Range own = share_of(p.batch * pairs * groups, part, parts);
   for (std::ptrdiff_t u = own.first; u < own.last; ++u) {
-    const std::ptrdiff_t batch = u / (pairs * groups), column = u / groups % pairs * 2 * kLanes;
+    const std::ptrdiff_t batch = u / (pairs * groups), pair = u / groups % pairs, column = pair * 2 * kLanes;
+    const std::ptrdiff_t end = pair + 1 == pairs ? p.n : column + 2 * kLanes;
     const std::ptrdiff_t row = p.m * (u % groups) / groups, last_row = p.m * (u % groups + 1) / groups;
     const auto rows = static_cast<int>(last_row - row);
     const float* const a = input(operands, 0) + (p.batch_a == 1 ? batch * p.m * p.k : 0) + row * p.k;
@@ -225,11 +228,10 @@ void gemm(const void* params, const Operand* operands, int part, int parts) {
                          HWY_ATTR { tile(g, a, b + at, by_column ? c + at : c, y + at); };
     if (p.n < kLanes) {
       gemm_narrow(g, a, b, c, y, rows);
-    } else if (column + 2 * kLanes <= p.n) {
-      run(column, gemm_of<2>(rows, all));
     } else {
-      if (column + kLanes <= p.n) run(column, gemm_of<1>(rows, all));
-      if (p.n % kLanes != 0) run(p.n - kLanes, gemm_of<1>(rows, all));
+      const bool two = column + 2 * kLanes <= end;
+      run(column, two ? gemm_of<2>(rows, all) : gemm_of<1>(rows, all));
+      if (column + (two ? 2 : 1) * kLanes < end) run(end - kLanes, gemm_of<1>(rows, all));
     }
   }
 }
