@@ -39,19 +39,9 @@ struct Call {
     take(key);
   }
   Status emit() { return ir::append(graph, std::move(node)); }
-  // Only the first of several outputs is computed.
-  Status first_output_only() {
-    if (node.outputs.size() > 1) return fail(Code::kInput, "its second output is used; only the first is supported");
-    return {};
-  }
 };
 
 Status as_it_is(Call& call) { return call.emit(); }
-
-Status max_pool(Call& call) {
-  TAKT_RETURN_IF_ERROR(call.first_output_only());
-  return call.emit();
-}
 
 // Before operator set 7 these trained unless told otherwise.
 Status for_inference(Call& call) {
@@ -63,7 +53,6 @@ Status for_inference(Call& call) {
 
 Status batch_normalization(Call& call) {
   TAKT_RETURN_IF_ERROR(for_inference(call));
-  TAKT_RETURN_IF_ERROR(call.first_output_only());
   if (call.node.integer("training_mode", 0) != 0) {
     return fail(Code::kInput, "training_mode is set; export the model for inference");
   }
@@ -74,7 +63,6 @@ Status batch_normalization(Call& call) {
 
 Status dropout(Call& call) {
   TAKT_RETURN_IF_ERROR(for_inference(call));
-  TAKT_RETURN_IF_ERROR(call.first_output_only());
   if (call.has(2)) {
     const Constant* training = call.graph[call.node.inputs[2]].constant.get();
     if (training == nullptr || training->bytes != std::vector<std::byte>{std::byte{0}}) {
@@ -181,7 +169,8 @@ Status binary(Call& call) {
     const int rank = call.type(0).shape.rank;
     ir::Shape shape = call.type(1).shape;
     const std::int64_t axis = call.node.integer("axis", 0);
-    if (axis < 0 || axis + shape.rank > rank) return fail(Code::kInput, "attribute axis is outside the rank");
+    // Not axis + shape.rank: the file may name any number.
+    if (axis < 0 || axis > rank - shape.rank) return fail(Code::kInput, "attribute axis is outside the rank");
     while (axis + shape.rank < rank) shape.dims[shape.rank++] = 1;
     const ValueId aligned = call.graph.add_value(call.node.name + ".aligned");
     TAKT_RETURN_IF_ERROR(emit_reshape(call, call.node.inputs[1], aligned, shape, "align"));
@@ -551,7 +540,7 @@ Status layer_normalization(Call& call) {
   const int rank = call.type(0).shape.rank;
   TAKT_ASSIGN(const int axis, ir::axis_of(call.node, "axis", -1, rank));
   if (call.node.integer("stash_type", 1) != 1) return fail(Code::kInput, "stash_type is not f32");
-  if (!call.has(1) || call.node.outputs.size() > 3) return fail(Code::kInput, "expects X, scale, and bias or none");
+  if (!call.has(1)) return fail(Code::kInput, "expects X, scale, and bias or none");
   Steps steps(call);
   const Normalised n = normalise(steps, call.node.inputs[0], axes_from(axis, rank), call.node.number("epsilon", 1e-5F));
   if (call.has(2)) {
@@ -632,7 +621,7 @@ Status trilu(Call& call) {
 }
 
 Status one_hot(Call& call) {
-  if (!call.has(2)) return fail(Code::kInput, "expects three inputs");
+  if (!call.has(1) || !call.has(2)) return fail(Code::kInput, "expects three inputs");
   const Constant* given = call.graph[call.node.inputs[1]].constant.get();
   if (given == nullptr || given->shape.elements() != 1) return fail(Code::kInput, "depth is no constant number");
   // Numbers of any type are taken; i64 is what counts.
@@ -759,7 +748,7 @@ constexpr Form kForms[] = {
     {"LogSoftmax", "axis:i", softmax},
     {"MatMul", "", as_it_is},
     {"Max", "", variadic},
-    {"MaxPool", "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I storage_order:i strides:I", max_pool},
+    {"MaxPool", "auto_pad:s ceil_mode:i dilations:I kernel_shape:I pads:I storage_order:i strides:I", as_it_is},
     {"Mean", "", mean},
     {"MeanVarianceNormalization", "axes:I", mean_variance_normalization},
     {"Min", "", variadic},
@@ -831,6 +820,13 @@ const Form* find_form(std::string_view name) {
   return found != std::end(kForms) ? found : nullptr;
 }
 
+// So many outputs of an operator are computed. What reads another would read a value that nothing has written.
+std::size_t most_outputs(std::string_view op) {
+  if (op == "Split") return std::numeric_limits<std::size_t>::max();
+  if (op == "LayerNormalization") return 3;
+  return op == "TopK" ? 2 : 1;
+}
+
 // The type letter of an attribute in a form; 0 when the form has none of that name.
 char expected_type(const Form& form, const std::string& name) {
   const std::string padded = " " + std::string(form.attributes) + " ";
@@ -886,8 +882,20 @@ Status import_node(ir::Graph& graph, const ::onnx::NodeProto& proto, std::int64_
     }
   }
   if (call.node.outputs.empty()) return fail(Code::kInput, place + ": has no outputs");
+  const std::size_t most = most_outputs(call.node.op);
+  if (call.node.outputs.size() > most) {
+    return fail(Code::kInput, place + (most == 1 ? ": its second output is used; only the first is supported"
+                                                 : ": has " + std::to_string(call.node.outputs.size()) +
+                                                       " outputs, expected at most " + std::to_string(most)));
+  }
+  const std::vector<ValueId> results = call.node.outputs;
   if (!call.has(0) && call.node.op != "Constant") return fail(Code::kInput, place + ": its first input is missing");
   Status done = form->convert(call);
+  // Readers of a result rely on its type.
+  const auto untyped = [&](ValueId id) { return !graph[id].type; };
+  if (done && std::any_of(results.begin(), results.end(), untyped)) {
+    return fail(Code::kInternal, place + ": an output has no type");
+  }
   if (done || done.error().message.compare(0, 5, "node ") == 0) return done;  // the IR has named the node already
   return fail(std::move(done).error().with_context(place));
 }

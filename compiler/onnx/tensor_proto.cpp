@@ -42,7 +42,8 @@ Result<ir::DType> element_type(std::int32_t onnx_type) {
   const std::string name = Proto::DataType_IsValid(onnx_type)
                                ? Proto::DataType_Name(static_cast<Proto::DataType>(onnx_type))
                                : std::to_string(onnx_type);
-  return fail(Code::kInput, "element type " + name + " is not supported (FLOAT, INT64, INT32, INT8, UINT8, BOOL are)");
+  return fail(Code::kInput,
+              "element type " + name + " is not supported (FLOAT, FLOAT16, INT64, INT32, INT8, UINT8, BOOL are)");
 }
 
 Result<ir::Constant> read_tensor(const ::onnx::TensorProto& tensor) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 
 #include "compiler/ir/operators.h"
 #include "tests/support/onnx_model.h"
@@ -318,6 +319,55 @@ TEST(OnnxRefusal, Attributes) {
       error_of(
           OnnxModel(13).input("x", {1, 1}).node("Softmax", {"x"}, {"y"}).with("axis", std::int64_t{5}).output("y")),
       AllOf(HasSubstr("axis is 5"), HasSubstr("rank 2")));
+}
+
+TEST(OnnxRefusal, AnAxisBefore7OutsideTheRank) {
+  for (const std::int64_t axis : {std::int64_t{2}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::max(),
+                                  std::numeric_limits<std::int64_t>::min()}) {
+    EXPECT_THAT(error_of(OnnxModel(6)
+                             .input("x", {2, 2})
+                             .floats("b", {2}, {1, 2})
+                             .node("Add", {"x", "b"}, {"y"})
+                             .with("axis", axis)
+                             .with("broadcast", std::int64_t{1})
+                             .output("y")),
+                HasSubstr("attribute axis is outside the rank"));
+  }
+}
+
+TEST(OnnxRefusal, AnInputThatIsLeftOutInTheMiddle) {
+  EXPECT_THAT(
+      error_of(
+          OnnxModel(13).input("x", {2}).floats("v", {2}, {0, 1}).node("OneHot", {"x", "", "v"}, {"y"}).output("y")),
+      AllOf(HasSubstr("node ny (OneHot)"), HasSubstr("expects three inputs")));
+}
+
+TEST(OnnxRefusal, OutputsThatNothingWrites) {
+  EXPECT_THAT(error_of(OnnxModel(13).input("x", {2}).node("Reciprocal", {"x"}, {"y", "z"}).output("y").output("z")),
+              AllOf(HasSubstr("node ny (Reciprocal)"), HasSubstr("its second output is used")));
+  // Read by a later node, whose importer asks for the type.
+  EXPECT_THAT(
+      error_of(
+          OnnxModel(13).input("x", {2, 2}).node("Size", {"x"}, {"y", "z"}).node("EyeLike", {"z"}, {"e"}).output("e")),
+      AllOf(HasSubstr("node ny (Size)"), HasSubstr("its second output is used")));
+  EXPECT_THAT(error_of(OnnxModel(17)
+                           .input("x", {2, 2})
+                           .floats("s", {2}, {1, 1})
+                           .node("LayerNormalization", {"x", "s"}, {"y", "mean", "factor", "more"})
+                           .output("more")),
+              HasSubstr("has 4 outputs, expected at most 3"));
+  EXPECT_THAT(error_of(OnnxModel(10)
+                           .input("x", {4})
+                           .integers("k", {1}, {2})
+                           .node("TopK", {"x", "k"}, {"y", "i", "more"})
+                           .output("more")),
+              HasSubstr("has 3 outputs, expected at most 2"));
+}
+
+TEST(OnnxRefusal, ATypeThatIsUnknownNamesThoseThatAre) {
+  EXPECT_THAT(
+      error_of(OnnxModel(13).input("x", {1}, ::onnx::TensorProto::DOUBLE).node("Relu", {"x"}, {"y"}).output("y")),
+      HasSubstr("(FLOAT, FLOAT16, INT64, INT32, INT8, UINT8, BOOL are)"));
 }
 
 TEST(OnnxRefusal, SizesThatAreImpossible) {
