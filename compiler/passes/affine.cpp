@@ -125,15 +125,24 @@ bool fold(Graph& graph, const Uses& uses, std::size_t n) {
   return false;
 }
 
-// y = fma(x, a, b), the same bits as the operator itself.
+// y = fma(x, a, b) with a and b rounded to f32 where the operator itself does: the same bits.
 bool as_depthwise(Graph& graph, const Uses& /*uses*/, std::size_t n) {
   Node& node = graph.nodes[n];
   if (node.op != "BatchNormalization" || graph[node.inputs[0]].type->shape.rank != 4) return false;
-  const auto affine = of_batch_normalization(graph, node);
-  if (!affine) return false;
-  const auto channels = static_cast<std::int64_t>(affine->add.size());
-  const std::vector<float> weights(affine->multiply.begin(), affine->multiply.end());
-  const std::vector<float> bias(affine->add.begin(), affine->add.end());
+  std::span<const float> parts[4];  // scale, B, mean, variance
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto part = constant_floats(graph, node.inputs[i + 1]);
+    if (!part) return false;
+    parts[i] = *part;
+  }
+  const auto& [scale, shift, mean, variance] = parts;
+  const float epsilon = node.number("epsilon", 1e-5F);
+  std::vector<float> weights, bias;
+  for (std::size_t c = 0; c < scale.size(); ++c) {
+    weights.push_back(scale[c] / std::sqrt(variance[c] + epsilon));
+    bias.push_back(std::fma(-mean[c], weights[c], shift[c]));
+  }
+  const auto channels = static_cast<std::int64_t>(scale.size());
   node.op = "Conv";
   node.inputs = {node.inputs[0],
                  graph.add_constant(node.name + ".weights", Constant::of(weights, ir::Shape{4, {channels, 1, 1, 1}})),

@@ -202,6 +202,23 @@ TEST(FoldAffine, NormalisationAloneBecomesADepthwiseConvolution) {
   EXPECT_EQ(graph.nodes[0].text("activation", ""), "relu");
 }
 
+TEST(FoldAffine, NormalisationAloneKeepsItsBits) {
+  constexpr std::int64_t kChannels = 64;
+  std::vector<float> variance = noise(kChannels, 5);
+  for (float& v : variance) v = std::fabs(v) + 0.01F;
+  const auto model = OnnxModel(13)
+                         .input("x", {1, kChannels, 3, 3})
+                         .floats("s", {kChannels}, noise(kChannels, 2))
+                         .floats("b", {kChannels}, noise(kChannels, 3))
+                         .floats("m", {kChannels}, noise(kChannels, 4))
+                         .floats("v", {kChannels}, variance)
+                         .node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"y"})
+                         .output("y");
+  const ir::Graph graph = optimised(model);
+  ASSERT_THAT(operators(graph), ElementsAre("Conv"));
+  EXPECT_EQ(run(graph), run(imported(model)));
+}
+
 TEST(FoldPads, ZerosGoIntoConvolutionsAndAveragePools) {
   const auto model = OnnxModel(13)
                          .input("x", {1, 2, 5, 5})
