@@ -171,6 +171,9 @@ Status lower_pad(Builder& out, const ir::Node& node, bool* known) {
            g.after[1] == 0 && g.before[2] >= 0 && g.after[2] >= 0 && g.before[3] >= 0 && g.after[3] >= 0 &&
            (out.has_blocked(node.inputs[0]) || g.mode != "constant");
   if (!*known) return {};
+  if (g.mode == "constant" && in.has(2) && in.constant(2) == nullptr) {
+    return fail(Code::kInput, "a value that is not constant");
+  }
   kernels::cpu::PadParams p;
   fill_extents(p, in.shape(0), g.out);
   p.c = narrow(in.shape(0).dims[1]);

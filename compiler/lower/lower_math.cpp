@@ -221,14 +221,14 @@ Status lower_reduce_mean(Builder& out, const ir::Node& node) {
   return {};
 }
 
-// A matrix of constants as the kernel wants it: rows and columns exchanged, every element times a factor. The product
-// by 1 is left out, as the reference does.
+// Constants as the kernel wants them: every element times a factor; of a matrix, rows and columns exchanged. The
+// product by 1 is left out, as the reference does.
 ir::Constant prepared(const ir::Constant& from, bool transpose, float factor) {
   ir::Constant to = from;
   std::vector<float> plain(from.bytes.size() / sizeof(float)), result(plain.size());
   std::memcpy(plain.data(), from.bytes.data(), from.bytes.size());
   const auto rows = static_cast<std::size_t>(from.shape.dims[0]);
-  const auto columns = plain.size() / rows;
+  const auto columns = static_cast<std::size_t>(from.shape.dims[1]);
   for (std::size_t i = 0; i < plain.size(); ++i) {
     const float value = factor == 1 ? plain[i] : factor * plain[i];
     result[transpose ? i % columns * rows + i / columns : i] = value;
@@ -260,6 +260,7 @@ Status lower_gemm(Builder& out, const ir::Node& node) {
   p.n = y.dims[1];
   p.k = in.shape(0).dims[transpose_a ? 0 : 1];
   p.batch_a = p.batch_b = 0;
+  if (p.k == 0) return fail(Code::kInput, "a sum over no elements (K = 0)");
   const ir::Constant* b = in.constant(1);
   const ir::Constant* c = in.constant(2);
   if (alpha != 1 && b == nullptr) return fail(Code::kInput, "alpha with a B that is not constant");
@@ -290,6 +291,7 @@ Status lower_matmul(Builder& out, const ir::Node& node) {
   p.k = a.dims[a.rank - 1];
   p.m = a.rank > 1 ? a.dims[a.rank - 2] : 1;
   p.n = b.rank > 1 ? b.dims[b.rank - 1] : 1;
+  if (p.k == 0) return fail(Code::kInput, "a sum over no elements (K = 0)");
   const auto matrices = [](const Shape& s) {
     std::int64_t n = 1;
     for (int d = 0; d + 2 < s.rank; ++d) n *= s.dims[d];
