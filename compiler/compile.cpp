@@ -1,5 +1,8 @@
 #include "compiler/compile.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "compiler/ir/operators.h"
 #include "compiler/lower/lower.h"
 #include "compiler/onnx/import.h"
@@ -13,6 +16,19 @@ std::string names_of(const ir::Graph& graph, const std::vector<ir::ValueId>& val
   std::string names;
   for (const ir::ValueId value : values) names += (names.empty() ? "" : ", ") + ir::printable(graph[value].name);
   return names;
+}
+
+// What a loader demands of them, before any work is spent.
+Status check_parts(const std::vector<std::uint16_t>& parts) {
+  std::string list;
+  for (const std::uint16_t k : parts) list += (list.empty() ? "" : ",") + std::to_string(k);
+  if (!parts.empty() && parts.front() == 1 && parts.back() <= 64 &&
+      std::adjacent_find(parts.begin(), parts.end(), std::greater_equal<>()) == parts.end()) {
+    return {};
+  }
+  return fail(Code::kUsage,
+              "the numbers of workers (parts) are to ascend from 1 to at most 64, as in 1,2,4; given is " +
+                  (list.empty() ? "none" : list));
 }
 
 // Puts takt.Preprocess in front of an input of the network; the image's payload becomes the input in its place.
@@ -72,6 +88,7 @@ Status add_preprocess(ir::Graph& graph, const Preprocess& p) {
 }  // namespace
 
 Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, const Options& options) {
+  TAKT_RETURN_IF_ERROR(check_parts(options.parts));
   const auto after = [&](std::string_view pass) {
     if (options.after_pass) options.after_pass(pass, graph);
   };
@@ -82,8 +99,7 @@ Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, co
     after("preprocess");
   }
   if (options.optimise) TAKT_RETURN_IF_ERROR(run_passes(graph, {.after = options.after_pass}));
-  TAKT_ASSIGN(lower::Lowered lowered,
-              lower::lower(graph, {.target = options.target, .parts = options.parts}));
+  TAKT_ASSIGN(lower::Lowered lowered, lower::lower(graph, {.target = options.target, .parts = options.parts}));
   plan::Description& d = lowered.description;
   d.name = options.name.empty() ? graph.name : options.name;
   d.source = source;
@@ -99,6 +115,7 @@ Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, co
 }
 
 Result<std::vector<std::byte>> compile_onnx(std::span<const std::byte> onnx, const Options& options) {
+  TAKT_RETURN_IF_ERROR(check_parts(options.parts));
   ImportOptions import;
   if (!options.source.empty()) import.source = options.source;
   import.dims = options.dims;

@@ -42,7 +42,7 @@ struct Preprocess {
 
 struct Options {
   kernels::Target target = kernels::best_target();
-  std::vector<std::uint16_t> parts = {1, 2};  // numbers of workers that the plan admits
+  std::vector<std::uint16_t> parts = {1, 2};  // workers that the plan admits: 1, then ascending to 64
   std::string source;                         // the file's name, for messages
   std::map<std::string, std::int64_t> dims;   // values of the model's symbolic dimensions, by name
   // Whole shapes of the model's inputs, by input; they fix symbolic dimensions too.
@@ -57,7 +57,7 @@ struct Options {
 
 // The bytes of a plan file, verified by its loader. The same model and options give the same bytes on every machine.
 // kInput: the model cannot be read, has unsupported operators (all listed at once), or dimensions that are not fixed;
-// kUsage: options that do not fit the model, naming what was expected and found.
+// kUsage: options that do not fit the model, or parts that no plan may have, naming what was expected and found.
 Result<std::vector<std::byte>> compile_onnx(std::span<const std::byte> onnx, const Options& options);
 // The same for a graph built by other means; `source` is stored in the plan.
 Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, const Options& options);

@@ -167,6 +167,68 @@ TEST(Lower, WhatHasNoKernelIsNamedAtOnce) {
   EXPECT_THAT(lowered.error().message, HasSubstr("Clip: limits that are not constant (third)"));
 }
 
+TEST(Lower, APadValueOfRunTimeIsRefusedForBlockedImages) {
+  ir::Graph graph;
+  const ir::ValueId x = graph.add_value("x", f32({4, {1, 16, 5, 7}}));
+  const ir::ValueId value = graph.add_value("value", f32({}));
+  graph.inputs = {x, value};
+  ir::Node pool;
+  pool.op = "MaxPool";
+  pool.name = "pool";
+  pool.inputs = {x};
+  pool.attributes = {{"kernel_shape", std::vector<std::int64_t>{3, 3}}};
+  pool.outputs = {graph.add_value("pooled")};
+  ASSERT_TRUE(ir::append(graph, pool));
+  ir::Node pad;
+  pad.op = "Pad";
+  pad.name = "pad";
+  const std::vector<std::int64_t> pads = {0, 0, 1, 1, 0, 0, 1, 1};
+  pad.inputs = {pool.outputs[0], graph.add_constant("pads", ir::Constant::of(pads)), value};
+  pad.outputs = {graph.add_value("y")};
+  graph.outputs = pad.outputs;
+  ASSERT_TRUE(ir::append(graph, pad));
+  const auto lowered = lower(graph, {});
+  ASSERT_FALSE(lowered);
+  EXPECT_EQ(lowered.error().code, Code::kInput);
+  EXPECT_THAT(lowered.error().message, HasSubstr("Pad: a value that is not constant (pad)"));
+}
+
+// a[m,k] by the constant b, plus the constant number c.
+ir::Graph gemm(std::int64_t m, std::int64_t k, kernels::Shape b, bool transposed) {
+  ir::Graph graph;
+  const ir::ValueId a = graph.add_value("a", f32({2, {m, k}}));
+  graph.inputs = {a};
+  std::vector<float> values(static_cast<std::size_t>(b.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) - 2.5F;
+  ir::Node node;
+  node.op = "Gemm";
+  node.name = "gemm";
+  node.inputs = {a, graph.add_constant("b", ir::Constant::of(values, b)),
+                 graph.add_constant("c", ir::Constant::scalar(0.75F))};
+  node.attributes = {{"beta", 2.0F}, {"transB", std::int64_t{transposed}}};
+  node.outputs = {graph.add_value("y")};
+  graph.outputs = node.outputs;
+  EXPECT_TRUE(ir::append(graph, node));
+  return graph;
+}
+
+TEST(Lower, GemmTakesANumberAsC) {
+  const Compiled plan = compiled(gemm(2, 3, {2, {5, 3}}, true), kernels::best_target(), false);
+  ASSERT_NE(plan.plan, nullptr);
+  const std::vector<float> a = {1, -2, 3, 0.5F, 4, -1};
+  expect_equal(plan, {ir::Constant::of(a, kernels::Shape{2, {2, 3}})}, "gemm");
+}
+
+TEST(Lower, SumsOverNothingAreRefused) {
+  for (const bool transposed : {false, true}) {
+    const kernels::Shape b = transposed ? kernels::Shape{2, {5, 0}} : kernels::Shape{2, {0, 5}};
+    const auto lowered = lower(gemm(2, 0, b, transposed), {});
+    ASSERT_FALSE(lowered);
+    EXPECT_EQ(lowered.error().code, Code::kInput);
+    EXPECT_THAT(lowered.error().message, HasSubstr("Gemm: a sum over no elements (K = 0) (gemm)"));
+  }
+}
+
 TEST(Lower, ConcatAtBlockBordersCopiesNothing) {
   ir::Graph graph;
   std::vector<ir::ValueId> parts;
@@ -270,6 +332,27 @@ TEST(Compile, ImageGoesThroughPreprocess) {
   ir::Constant image = ir::Constant::allocate(kernels::DType::kU8, {1, {p.payload_bytes}});
   for (std::size_t i = 0; i < image.bytes.size(); ++i) image.bytes[i] = static_cast<std::byte>(i * 37 % 251);
   expect_equal({last, plan}, {image}, "preprocess");
+}
+
+TEST(Compile, PartsThatNoPlanMayHaveAreRefused) {
+  ir::Node relu;
+  relu.op = "Relu";
+  relu.name = "relu";
+  const ir::Graph graph = one_node(relu, {f32({1, {8}})});
+  for (const std::vector<std::uint16_t>& parts :
+       {std::vector<std::uint16_t>{}, {2}, {1, 1}, {1, 4, 2}, {1, 65}, {0, 1}}) {
+    compiler::Options options;
+    options.parts = parts;
+    // Before anything else: the file is not even looked at.
+    for (const auto& bytes : {compiler::compile(graph, {}, options), compiler::compile_onnx({}, options)}) {
+      ASSERT_FALSE(bytes);
+      EXPECT_EQ(bytes.error().code, Code::kUsage);
+      EXPECT_THAT(bytes.error().message, HasSubstr("ascend from 1 to at most 64"));
+    }
+  }
+  compiler::Options options;
+  options.parts = {1, 3, 64};
+  EXPECT_TRUE(compiler::compile(graph, {}, options));
 }
 
 TEST(Compile, ImageThatDoesNotFitIsRefused) {
