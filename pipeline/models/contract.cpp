@@ -26,8 +26,10 @@ kernels::Preprocess preprocess_of(const ModelInput& input, const CameraPicture& 
   out.width = input.width;
   out.height = input.height;
   for (std::size_t c = 0; c < 3; ++c) {
-    out.multiply[c] = static_cast<float>(input.scale / input.std[c]);
-    out.add[c] = static_cast<float>(-input.mean[c] / input.std[c]);
+    // The compiler takes each number as f32; so the same bits here as in the plan.
+    const auto deviation = static_cast<float>(input.std[c]);
+    out.multiply[c] = static_cast<float>(input.scale) / deviation;
+    out.add[c] = -static_cast<float>(input.mean[c]) / deviation;
   }
   return out;
 }

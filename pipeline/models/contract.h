@@ -63,7 +63,7 @@ struct ModelContract {
   std::vector<ModelClass> classes;  // by channel of the network
 };
 
-// The picture that a camera gives, to this input: parameters of the plan's first step.
+// The picture that a camera gives.
 struct CameraPicture {
   kernels::PixelSource format = kernels::PixelSource::kRgb8;
   std::uint32_t width = 0, height = 0, pitch = 0;
@@ -71,6 +71,7 @@ struct CameraPicture {
 };
 // Bytes from the start of the payload to the end of the picture.
 std::uint64_t picture_bytes(const CameraPicture& picture);
+// From this picture to this input: the parameters of the plan's first step, bit by bit.
 kernels::Preprocess preprocess_of(const ModelInput& input, const CameraPicture& picture);
 
 }  // namespace takt::pipeline

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <cstring>
 
 #include "pipeline/models/contract_file.h"
 
@@ -36,6 +37,19 @@ TEST(CompileModel, TheShippedNetworkBecomesAPlanForThePicturesOfACamera) {
     EXPECT_EQ(d.tensors[d.inputs[0]].bytes, picture_bytes(kPicture));
     EXPECT_EQ(d.tensors[d.inputs[0]].dtype, kernels::DType::kU8);
     EXPECT_EQ(d.parts, (std::vector<std::uint16_t>{1, 2}));
+    // Values whose quotients need rounding, so that a second derivation would show.
+    ModelContract odd = *model;
+    odd.input.scale = 1.0 / 255;
+    odd.input.mean = {0.485, 0.456, 0.406};
+    odd.input.std = {0.229, 0.224, 0.225};
+    for (const ModelContract& any : {*model, odd}) {
+      const auto made = compile_model(any, kPicture, {1});
+      ASSERT_TRUE(made) << made.error().message;
+      const std::vector<std::byte>& first = (*made)->description().steps[0].params;
+      const kernels::Preprocess expected = preprocess_of(any.input, kPicture);
+      ASSERT_EQ(first.size(), sizeof expected);
+      EXPECT_EQ(std::memcmp(first.data(), &expected, sizeof expected), 0) << size;
+    }
     EXPECT_LT(d.statistics.operators_after, d.statistics.operators_before);
     // The goal of the design: within 1 % of what any placement needs.
     EXPECT_LE(static_cast<double>(d.arena_bytes), 1.01 * static_cast<double>(d.lower_bound));
