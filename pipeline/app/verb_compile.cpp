@@ -111,6 +111,10 @@ Status run(const Options& options) {
                 "no pass is called '" + options.dump_after + "'" + did_you_mean(options.dump_after, passes));
   }
   const std::string out = options.out.empty() ? compile.name + ".plan" : options.out;
+  for (const std::string& source : {options.model, std::string(compile.source)}) {
+    std::error_code error;
+    if (fs::equivalent(out, source, error)) return fail(Code::kUsage, "-o " + out + " is the model itself");
+  }
   TAKT_RETURN_IF_ERROR(write_file_atomically(out, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
   TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(out));
   if (options.json) {

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -45,6 +46,12 @@ std::string json_of(const pipeline::ModelContract& contract, const pipeline::Mod
 int try_on(const Options& options) {
   const auto contract = pipeline::load_model(options.contract, options.file);
   if (!contract) return report_error(contract.error());
+  for (const std::string& source : {options.picture, options.contract, contract->file}) {
+    std::error_code error;
+    if (std::filesystem::equivalent(options.out, source, error)) {
+      return report_error({Code::kUsage, "-o " + options.out + " is an input; name another file"});
+    }
+  }
   const auto trial = pipeline::try_model(*contract, options.picture, options.out);
   if (!trial) return report_error(trial.error());
   if (options.json) {

@@ -190,7 +190,7 @@ Result<kernels::DType> dtype_of(const std::string& npy) {
   for (const auto& [name, type] : kTypes) {
     if (npy == name) return type;
   }
-  return fail(Code::kInput, "element type " + npy + " is none of takt's");
+  return fail(Code::kInput, "element type " + npy + " is none of takt's; convert the array, for example to float32");
 }
 
 NpyArray array_of(const exec::TracedTensor& t) {
@@ -206,6 +206,12 @@ std::string file_name(const std::string& tensor) {
     out += plain ? c : '_';
   }
   return out.substr(0, 200) + ".npy";
+}
+
+std::string extents(const std::vector<std::int64_t>& shape) {
+  std::string out = "[";
+  for (const std::int64_t extent : shape) out += (out.size() > 1 ? "," : "") + std::to_string(extent);
+  return out + "]";
 }
 
 // FILE or NAME=FILE, by slot; made-up numbers where nothing is given.
@@ -224,11 +230,12 @@ Result<std::vector<std::vector<std::byte>>> inputs_of(const plan::Plan& plan, co
     const plan::Tensor& tensor = d.tensors[d.inputs[*slot]];
     const std::string path = equals == std::string::npos ? text : text.substr(equals + 1);
     TAKT_ASSIGN(const NpyArray array, read_npy(path));
-    TAKT_ASSIGN(const kernels::DType type, dtype_of(array.type));
-    if (type != tensor.dtype || array.bytes.size() != tensor.bytes) {
-      return fail(Code::kInput, path + ": input '" + tensor.name + "' is " + kernels::name_of(tensor.dtype) + " of " +
-                                    std::to_string(tensor.bytes) + " bytes, the file has " +
-                                    std::to_string(array.bytes.size()) + " bytes of " + array.type);
+    TAKT_ASSIGN(const kernels::DType type,
+                dtype_of(array.type).map_error([&](Error error) { return std::move(error).with_context(path); }));
+    const std::vector<std::int64_t> shape(tensor.shape.dims, tensor.shape.dims + tensor.shape.rank);
+    if (type != tensor.dtype || array.shape != shape) {
+      return fail(Code::kInput, path + ": input '" + tensor.name + "' is " + kernels::name_of(tensor.dtype) +
+                                    extents(shape) + ", the file has " + kernels::name_of(type) + extents(array.shape));
     }
     out[*slot] = array.bytes;
   }

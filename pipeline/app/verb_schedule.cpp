@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -98,9 +97,7 @@ Result<Admitted> answer(Asked asked, const ScheduleOptions& options, double seco
 
 // Replays a certificate against the problem as configured; nothing is searched.
 Status replay_certificate(const sched::Problem& problem, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(Code::kInput, path + ": cannot be read");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  TAKT_ASSIGN(const std::string text, read_file(path));
   TAKT_ASSIGN(const sched::Certificate certificate, sched::read_certificate(problem, text).map_error([&](Error error) {
     return std::move(error).with_context(path);
   }));

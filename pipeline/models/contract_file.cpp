@@ -90,6 +90,7 @@ Result<ModelContract> read(const YamlDocument& document, const std::string& path
   ModelContract contract;
   contract.contract_file = path;
   contract.name = root.at("name").text();
+  if (contract.name.find('/') != std::string::npos) root.at("name").error("a name without '/': it names plan files");
   contract.file = root.at("file").text();
   contract.hash = read_hash(root.at("hash"));
   contract.licence = root.at("licence").text();

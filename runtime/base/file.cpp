@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 namespace takt {
 namespace {
@@ -53,12 +54,19 @@ Status write_file_atomically(const std::string& path, std::string_view content) 
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-    return fail(Code::kEnvironment, path + ": is a folder; name a file to write");
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (exists && !S_ISREG(info.st_mode)) {
+    return fail(Code::kEnvironment,
+                path + ": is a " + (S_ISDIR(info.st_mode) ? "folder" : "device or pipe") + "; name a file to write");
   }
   AtomicFile file;
   file.path_ = path;
-  file.temporary_ = path + ".part-" + std::to_string(::getpid());
+  if (exists) {  // renaming over a link would leave its target as it was
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::canonical(path, error);
+    if (!error) file.path_ = target.string();
+  }
+  file.temporary_ = file.path_ + ".part-" + std::to_string(::getpid());
   file.fd_ = ::open(file.temporary_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
   if (file.fd_ < 0) {
     const Error error{Code::kEnvironment, reason(file.temporary_, "cannot be created")};

@@ -12,8 +12,9 @@ namespace takt {
 // kInput with the reason of the system, for a folder or device, and for a file above `most` bytes.
 Result<std::string> read_file(const std::string& path, std::uint64_t most = std::uint64_t{1} << 31);
 
-// Writes to a temporary name in the same folder, flushes to disk, renames. On failure (kEnvironment: disk full,
-// rights) the temporary file is removed and an existing `path` is untouched.
+// Writes to a temporary name in the same folder, flushes to disk, renames. A link is followed. On failure
+// (kEnvironment: disk full, rights, `path` is a folder, device or pipe) the temporary file is removed and an existing
+// `path` is untouched.
 Status write_file_atomically(const std::string& path, std::string_view content);
 
 // A file written piece by piece under a temporary name; it appears as `path` only after commit().

@@ -453,6 +453,8 @@ Result<Certificate> read_certificate(const Problem& problem, std::string_view te
   } catch (const nlohmann::json::parse_error& error) {
     return fail(Code::kInput,
                 "certificate: no JSON at byte " + std::to_string(error.byte) + "; write one with --certificate");
+  } catch (const nlohmann::json::exception& error) {  // a number beyond the range of double
+    return fail(Code::kInput, std::string("certificate: ") + error.what() + "; write one with --certificate");
   }
   const auto version = root.find("takt_certificate");
   if (!root.is_object() || version == root.end() || *version != 1) {

@@ -83,7 +83,8 @@ struct Outcome {
   bool cut_by_time = false;
 };
 
-// Branch and bound over orders of jobs that compete for a resource, learning from every conflict.
+// Branch and bound over orders of jobs that compete for a resource, learning from every conflict. Contract: check(shop)
+// holds; a shop that it refuses is answered with Proof::kUnknown and no plan.
 Outcome solve(const Shop& shop, const Limits& limits = {});
 
 }  // namespace takt::sched::shop

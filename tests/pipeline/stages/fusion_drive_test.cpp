@@ -121,20 +121,22 @@ void run_job(Stage& stage, StageJob& job) {
 std::vector<TrackFrame> track(const Drive& drive) {
   const std::size_t ego = drive.rig.find("ego").value_or(drive.rig.sensors.size());
   const bool has_ego = ego < drive.rig.sensors.size();
-  StageSpec fusion{"fusion_tracker", "full", "fusion", {}, &drive.rig};
+  StageSpec fusion;
+  fusion.type = "fusion_tracker";
+  fusion.variant = "full";
+  fusion.name = "fusion";
+  fusion.rig = &drive.rig;
   std::vector<std::vector<Timed>> lists;
   for (std::size_t s = 0; s < drive.rig.sensors.size(); ++s) {
     const sensors::RigSensor& sensor = drive.rig.sensors[s];
     if (s == ego) continue;
     const bool camera = sensor.kind == sensors::SensorKind::kCamera;
     const bool lidar = sensor.kind == sensors::SensorKind::kLidar;
-    StageSpec spec{camera  ? "camera_classical"
-                   : lidar ? "lidar_classical"
-                           : "radar_cluster",
-                   "full",
-                   sensor.name,
-                   {},
-                   &drive.rig};
+    StageSpec spec;
+    spec.type = camera ? "camera_classical" : lidar ? "lidar_classical" : "radar_cluster";
+    spec.variant = "full";
+    spec.name = sensor.name;
+    spec.rig = &drive.rig;
     spec.inputs.push_back({sensor.name, &sensor, s, drive.samples[s].front().chunk.header.schema});
     if (!camera && has_ego) {
       spec.inputs.push_back({"ego", &drive.rig.sensors[ego], ego, sensors::kEgoMotionSchema});

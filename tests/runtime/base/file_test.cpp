@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <filesystem>
 
@@ -106,6 +107,21 @@ TEST(AtomicFile, ATargetThatIsAFolderIsAnError) {
   ASSERT_FALSE(written);
   EXPECT_THAT(written.error().message, HasSubstr("is a folder; name a file to write"));
   EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(AtomicFile, ALinkIsFollowedAndADeviceIsLeftAlone) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder / "target", "old"));
+  std::filesystem::create_symlink(folder / "target", folder / "link");
+  ASSERT_TRUE(write_file_atomically(folder / "link", "new"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(*read_file(folder / "target"), "new");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const Status written = write_file_atomically(folder / "pipe", "x");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, Code::kEnvironment);
+  EXPECT_THAT(written.error().message, HasSubstr("is a device or pipe; name a file to write"));
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
 }
 
 }  // namespace

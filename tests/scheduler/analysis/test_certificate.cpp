@@ -143,6 +143,7 @@ TEST(Certificate, UnreadableFilesAreRefusedWithAPlace) {
   EXPECT_THAT(message(good.substr(0, good.size() / 2)), HasSubstr("no JSON at byte"));
   EXPECT_THAT(message("[]"), HasSubstr("takt_certificate"));
   EXPECT_THAT(message("{\"takt_certificate\": 2}"), HasSubstr("must be 1"));
+  EXPECT_THAT(message("{\"takt_certificate\": 1e999}"), HasSubstr("number overflow"));
   const auto replaced = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     const std::size_t at = text.find(from);
