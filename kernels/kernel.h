@@ -19,7 +19,8 @@ constexpr std::uint8_t block_of(Target target) { return target == Target::kAvx51
 const char* unsupported(Target target);
 Target best_target();  // of this machine
 
-// Start and length of one tensor of a step. For check() data may be null.
+// Start and length of one tensor of a step. For check(), which reads no data, the start may be an offset from a base at
+// a multiple of 64, as the verifier of a plan knows it.
 struct Operand {
   std::byte* data = nullptr;
   std::uint64_t bytes = 0;
@@ -36,8 +37,8 @@ struct Kernel {
   // writes the same one. -1: none.
   std::int8_t in_place = -1;
   // The loader's semantic check: nullptr when run() with these parameters reads and writes inside operands of these
-  // sizes whatever the data are; otherwise what is wrong. Plans may be damaged or hostile: check() trusts nothing in
-  // params and cannot overflow.
+  // sizes and starts whatever the data are; otherwise what is wrong. Plans may be damaged or hostile: check() trusts
+  // nothing in params and cannot overflow.
   const char* (*check)(const void* params, std::span<const Operand> operands, Target target) = nullptr;
   // Part `part` of `parts` (0 <= part < parts) of the step; all parts together do the whole, and no part reads what
   // another part of the same step writes. Operands start at multiples of their element size (a part of a concat lies

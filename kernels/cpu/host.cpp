@@ -11,7 +11,8 @@ namespace {
 
 // Elements of the largest operand, holes included: far from any overflow of 64-bit byte counts.
 constexpr std::int64_t kMost = std::int64_t{1} << 35;
-// Strides, dilations, kernel extents and padding: products with extents stay far below 2^63.
+// Strides, dilations, kernel extents and padding, and how far the last window may begin behind the input: products with
+// extents stay far below 2^63.
 constexpr std::int32_t kMostStep = 1 << 24;
 
 // The product of extents; 0 when one is not positive or the product is larger than any operand may be.
@@ -62,9 +63,13 @@ const char* const kWindow = "kernel, stride, dilation or padding out of range";
 
 template <class Params>
 bool window_in_range(const Params& p) {
+  const auto begins_near = [](std::int64_t out, std::int64_t stride, std::int64_t in) {
+    return (out - 1) * stride <= in + 2 * kMostStep;
+  };
   return between(p.kernel_h, 1, kMostStep) && between(p.kernel_w, 1, kMostStep) && between(p.stride_h, 1, kMostStep) &&
          between(p.stride_w, 1, kMostStep) && between(p.dilation_h, 1, kMostStep) &&
-         between(p.dilation_w, 1, kMostStep) && between(p.pad_top, 0, kMostStep) && between(p.pad_left, 0, kMostStep);
+         between(p.dilation_w, 1, kMostStep) && between(p.pad_top, 0, kMostStep) && between(p.pad_left, 0, kMostStep) &&
+         begins_near(p.h_out, p.stride_h, p.h_in) && begins_near(p.w_out, p.stride_w, p.w_in);
 }
 
 const char* conv_bytes(KernelId id, const ConvParams& p, Target target, std::uint64_t* out) {
@@ -121,6 +126,7 @@ bool reach(const StridedCopyParams& p, const std::int64_t* strides, std::int64_t
 const char* operand_bytes(KernelId id, const void* params, Target target, OperandBytes* result) {
   *result = {};
   std::uint64_t* const out = result->bytes;
+  std::uint64_t* const element = result->element;
   constexpr std::uint64_t kFloat = sizeof(float);
   switch (id) {
     case KernelId::kReorderToBlocked:
@@ -260,6 +266,7 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
         return "an element lies out of range";
       }
       if (n > last_out - first + 1) return "an element is written twice";
+      element[0] = element[1] = std::uint64_t(p.element_bytes);
       out[0] = (std::uint64_t(last_in) + 1) * std::uint64_t(p.element_bytes);
       out[1] = (std::uint64_t(last_out) + 1) * std::uint64_t(p.element_bytes);
       return nullptr;
@@ -267,12 +274,15 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
     case KernelId::kFill: {
       const auto p = load<FillParams>(params);
       if (!element_size(p.element_bytes)) return kOptions;
+      element[0] = std::uint64_t(p.element_bytes);
       out[0] = product({p.elements}) * std::uint64_t(p.element_bytes);
       return out[0] == 0 ? kExtents : nullptr;
     }
     case KernelId::kGather: {
       const auto p = load<GatherParams>(params);
       if (!element_size(p.element_bytes) || (p.index_bytes != 4 && p.index_bytes != 8)) return kOptions;
+      element[0] = element[2] = std::uint64_t(p.element_bytes);
+      element[1] = std::uint64_t(p.index_bytes);
       out[0] = product({p.outer, p.axis, p.inner}) * std::uint64_t(p.element_bytes);
       out[1] = product({p.count}) * std::uint64_t(p.index_bytes);
       out[2] = product({p.outer, p.count, p.inner}) * std::uint64_t(p.element_bytes);
@@ -281,6 +291,8 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
     case KernelId::kCast: {
       const auto p = load<CastParams>(params);
       if (cast_size(p.from) == 0 || cast_size(p.to) == 0) return "an element type that is not cast";
+      element[0] = cast_size(p.from);
+      element[1] = cast_size(p.to);
       out[0] = product({p.elements}) * cast_size(p.from);
       out[1] = product({p.elements}) * cast_size(p.to);
       return out[0] == 0 ? kExtents : nullptr;
@@ -341,6 +353,7 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
       if (chroma_rows > 0) {
         out[0] = std::max(out[0], p.chroma_offset + (chroma_rows - 1) * std::uint64_t{p.chroma_pitch} + row);
       }
+      element[0] = 1;
       out[1] = product({3, p.height, p.width}) * kFloat;
       return nullptr;
     }
@@ -352,6 +365,7 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
         if (type.dtype == 0) continue;
         const std::size_t size = size_of(static_cast<DType>(type.dtype));
         if (size == 0 || type.rank > kMaxRank) return kOptions;
+        element[std::min(i, reference::kGenericInputs)] = size;
         bytes[i] = size;
         for (int d = 0; d < type.rank; ++d) {
           if (type.dims[d] < 1 || bytes[i] > std::uint64_t(kMost) / std::uint64_t(type.dims[d])) return kExtents;

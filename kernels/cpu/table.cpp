@@ -1,6 +1,7 @@
 // The kernels of every target: host halves always, device halves where they were built.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 #include "kernels/cpu/device.h"
@@ -67,6 +68,12 @@ const char* check(const void* params, std::span<const Operand> operands, Target 
   if (const char* const error = cpu::operand_bytes(entry.id, params, target, &needed)) return error;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].bytes < needed.bytes[i]) return "an operand is smaller than the parameters say";
+    // What is written counts as written to its end; a strided copy alone places parts of a tensor.
+    const bool whole = i >= entry.operands - entry.outputs && entry.id != KernelId::kStridedCopy;
+    if (whole && operands[i].bytes > needed.bytes[i]) return "an output is larger than the parameters say";
+    if (reinterpret_cast<std::uintptr_t>(operands[i].data) % needed.element[i] != 0) {
+      return "an operand does not start at a multiple of its kernel's elements";
+    }
   }
   return nullptr;
 }

@@ -79,6 +79,9 @@ class Verifier {
       return wrong("the numbers of workers it admits are no ascending list that begins with 1");
     }
     if (plan_.arena_bytes > kMaxArena) return wrong("its arena has " + std::to_string(plan_.arena_bytes) + " bytes");
+    if (plan_.arena_bytes % kAlignment != 0) {
+      return wrong("its arena of " + std::to_string(plan_.arena_bytes) + " bytes does not end at a multiple of 64");
+    }
     if (plan_.proof > Proof::kSearched) return wrong("its proof status is unknown");
     if (plan_.steps.size() >= kNone || plan_.tensors.size() >= kNone) return wrong("it has too many parts");
     for (const State& state : plan_.states) {
@@ -210,7 +213,9 @@ class Verifier {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (s.operands[i] == kNone) continue;
       if (s.operands[i] >= plan_.tensors.size()) return wrong(who + " has an operand that is no tensor");
-      operands[i].bytes = plan_.tensors[s.operands[i]].bytes;
+      const Tensor& t = plan_.tensors[s.operands[i]];
+      // Every storage begins at a multiple of kAlignment: the offset alone says how an operand is aligned.
+      operands[i] = {reinterpret_cast<std::byte*>(t.offset), t.bytes};  // NOLINT(performance-no-int-to-ptr)
     }
     if (const char* problem = kernel->check(s.params.data(), operands, plan_.target)) {
       return wrong(who + ": " + problem);

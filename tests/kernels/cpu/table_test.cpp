@@ -122,11 +122,12 @@ std::vector<Call> valid_calls() {
   return calls;
 }
 
-TEST(Check, ValidCallsOfEveryKernelPassAndASmallerOperandDoesNot) {
+TEST(Check, ValidCallsOfEveryKernelPassAndOperandsOfAnotherSizeOrAlignmentDoNot) {
   const std::vector<Call> calls = valid_calls();
   std::set<KernelId> seen;
   for (const Call& call : calls) seen.insert(call.id);
   EXPECT_EQ(seen.size(), 28U);
+  alignas(64) std::byte bytes[128];  // never read
   for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kNeon}) {
     for (const Call& call : calls) {
       const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(call.id));
@@ -140,12 +141,41 @@ TEST(Check, ValidCallsOfEveryKernelPassAndASmallerOperandDoesNot) {
         if (operand.bytes == 0) continue;
         --operand.bytes;
         EXPECT_NE(kernel->check(call.params.data(), operands, target), nullptr) << kernel->name;
-        ++operand.bytes;
+        operand.bytes += 65;
+        const bool whole = &operand == &operands.back() && call.id != KernelId::kStridedCopy;
+        EXPECT_EQ(kernel->check(call.params.data(), operands, target) != nullptr, whole) << kernel->name;
+        operand.bytes -= 64;
+        const std::uint64_t element = needed.element[&operand - operands.data()];
+        operand.data = bytes + 64 + element;
+        EXPECT_EQ(kernel->check(call.params.data(), operands, target), nullptr) << kernel->name;
+        operand.data = bytes + 64 + element / 2;
+        EXPECT_EQ(kernel->check(call.params.data(), operands, target) == nullptr, element == 1) << kernel->name;
+        operand.data = nullptr;
       }
       operands.pop_back();
       EXPECT_NE(kernel->check(call.params.data(), operands, target), nullptr) << kernel->name;
     }
   }
+}
+
+// Windows that begin far behind the input would multiply out beyond 64 bits on their way to "all of it is padding".
+TEST(Check, WindowsFarOutsideAreRefused) {
+  ConvParams conv;
+  conv.w_in = 1 << 30;
+  conv.h_out = 1 << 30;
+  conv.stride_h = 1 << 24;
+  OperandBytes needed;
+  for (const KernelId id : {KernelId::kConvDirect, KernelId::kConvFirst, KernelId::kConvDepthwise}) {
+    ConvParams p = conv;
+    EXPECT_STREQ(operand_bytes(id, &p, Target::kAvx2, &needed), "kernel, stride, dilation or padding out of range");
+    p.stride_h = 1;
+    p.h_out = 4;
+    EXPECT_EQ(operand_bytes(id, &p, Target::kAvx2, &needed), nullptr);
+  }
+  PoolParams pool;
+  pool.w_out = 1 << 30;
+  pool.stride_w = 1 << 24;
+  EXPECT_NE(operand_bytes(KernelId::kMaxPool, &pool, Target::kAvx2, &needed), nullptr);
 }
 
 // Every member of every block at the edges of its range. What check() accepts with operands of at most a megabyte is

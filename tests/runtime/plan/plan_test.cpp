@@ -162,6 +162,12 @@ const Change kChanges[] = {
      "ascending"},
     {"no_parts", [](SmallPlan& p) { p.description.parts = {}; }, "ascending"},
     {"huge_arena", [](SmallPlan& p) { p.description.arena_bytes = ~std::uint64_t{0}; }, "its arena has"},
+    {"arena_unaligned",
+     [](SmallPlan& p) {
+       p.description.arena_bytes += 4;
+       p.description.proof = Proof::kOpen;
+     },
+     "its arena of 516 bytes does not end at a multiple of 64"},
     {"dtype", [](SmallPlan& p) { p.description.tensors[1].dtype = static_cast<kernels::DType>(77); }, "tensor 1 ('a')"},
     {"bytes", [](SmallPlan& p) { p.description.tensors[1].bytes = 128; }, "has 128 bytes, which is not what"},
     {"extent", [](SmallPlan& p) { p.description.tensors[1].shape.dims[0] = -1; }, "tensor 1 ('a')"},
@@ -208,6 +214,31 @@ const Change kChanges[] = {
        std::memcpy(p.description.steps[0].params.data(), &params, sizeof params);
      },
      "an operand is smaller than the parameters say"},
+    {"params_of_less",
+     [](SmallPlan& p) {
+       kernels::cpu::UnaryParams params;
+       params.pixels = 63;
+       std::memcpy(p.description.steps[0].params.data(), &params, sizeof params);
+     },
+     "an output is larger than the parameters say"},
+    {"bytes_as_floats",
+     [](SmallPlan& p) {
+       Tensor part = test::small_tensor("part", Storage::kWeights, 1);
+       part.dtype = kernels::DType::kU8;
+       part.shape.dims[0] = part.bytes = 256;
+       part.view_of = 6;
+       Tensor whole = part;
+       whole.offset = 0;
+       whole.shape.dims[0] = whole.bytes = 260;
+       whole.view_of = kNone;
+       whole.slot = part.slot = 1;
+       p.description.tensors.push_back(whole);
+       p.description.tensors.push_back(part);
+       p.description.sections.emplace_back();
+       p.sections.emplace_back(260);
+       p.description.steps[3].operands[1] = 7;
+     },
+     "an operand does not start at a multiple of its kernel's elements"},
     {"operand_count", [](SmallPlan& p) { p.description.steps[0].operands.push_back(1); }, "parameters or operands"},
     {"operand_range", [](SmallPlan& p) { p.description.steps[0].operands[0] = 6; }, "an operand that is no tensor"},
     {"operand_absent", [](SmallPlan& p) { p.description.steps[0].operands[0] = kNone; }, "an operand is smaller"},
