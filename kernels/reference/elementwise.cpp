@@ -25,6 +25,16 @@ void with_type(DType type, F f) {
   }
 }
 
+// Any byte but zero is true, as inputs and plans may hold them; a bool object may not.
+template <class T>
+T load(const Tensor& x, std::int64_t i) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return x.as<std::uint8_t>()[i] != 0;
+  } else {
+    return x.as<T>()[i];
+  }
+}
+
 // Strides that read `x` broadcast to `shape`.
 View broadcast(const Shape& x, const Shape& shape) {
   const View dense = row_major(x);
@@ -139,7 +149,7 @@ void unary(Unary op, const Tensor& x, const Tensor& y) {
   with_type(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
-      const T v = x.as<T>()[i];
+      const T v = load<T>(x, i);
       T& out = y.as<T>()[i];
       if constexpr (std::is_same_v<T, float>) {
         switch (op) {
@@ -170,8 +180,8 @@ bool binary(Binary op, const Tensor& a, const Tensor& b, const Tensor& y) {
   with_type(a.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
-      const T left = a.as<T>()[offset_of(i, view_a, y.shape)];
-      const T right = b.as<T>()[offset_of(i, view_b, y.shape)];
+      const T left = load<T>(a, offset_of(i, view_a, y.shape));
+      const T right = load<T>(b, offset_of(i, view_b, y.shape));
       if (is_comparison(op)) {
         y.as<bool>()[i] = compare<T>(op, left, right);
       } else if constexpr (std::is_same_v<T, float>) {
@@ -191,8 +201,8 @@ void where(const Tensor& condition, const Tensor& a, const Tensor& b, const Tens
   with_type(y.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
-      const bool first = condition.as<bool>()[offset_of(i, views[0], y.shape)];
-      y.as<T>()[i] = first ? a.as<T>()[offset_of(i, views[1], y.shape)] : b.as<T>()[offset_of(i, views[2], y.shape)];
+      const bool first = load<bool>(condition, offset_of(i, views[0], y.shape));
+      y.as<T>()[i] = first ? load<T>(a, offset_of(i, views[1], y.shape)) : load<T>(b, offset_of(i, views[2], y.shape));
     }
   });
 }
@@ -203,7 +213,7 @@ void cast(const Tensor& x, const Tensor& y) {
       using From = decltype(from);
       using To = decltype(to);
       for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
-        const From v = x.as<From>()[i];
+        const From v = load<From>(x, i);
         if constexpr (std::is_same_v<To, bool>) {
           y.as<bool>()[i] = v != From{};
         } else if constexpr (std::is_same_v<From, float> && std::is_integral_v<To>) {

@@ -365,6 +365,25 @@ TEST(Generic, CheckedParametersStayInsideTheirOperands) {
   EXPECT_GT(accepted, 1000U);
 }
 
+// Inputs of a plan hold what the caller gives: every byte but zero is true, and a result is 0 or 1.
+TEST(Elementwise, AnyByteButZeroIsTrue) {
+  std::vector<std::uint8_t> truth = {0, 1, 2, 0x80, 0xFF}, other = {0xFF, 2, 1, 0, 4}, out(5), logic(5);
+  const Shape shape{1, {5}};
+  const Tensor t{DType::kBool, shape, truth.data()}, o{DType::kBool, shape, other.data()};
+  const Tensor y{DType::kBool, shape, out.data()}, z{DType::kBool, shape, logic.data()};
+  unary(Unary::kNot, t, y);
+  EXPECT_THAT(out, ElementsAre(1, 0, 0, 0, 0));
+  binary(Binary::kXor, t, o, z);
+  EXPECT_THAT(logic, ElementsAre(1, 0, 0, 1, 0));
+  binary(Binary::kEqual, t, o, z);
+  EXPECT_THAT(logic, ElementsAre(0, 1, 1, 0, 1));
+  where(t, t, o, y);
+  EXPECT_THAT(out, ElementsAre(1, 1, 1, 1, 1));
+  std::vector<std::int32_t> numbers(5);
+  cast(t, {DType::kI32, shape, numbers.data()});
+  EXPECT_THAT(numbers, ElementsAre(0, 1, 1, 1, 1));
+}
+
 TEST(Generic, DamagedParametersAreRefused) {
   GenericParams p;
   p.op = Generic::kGatherElements;
