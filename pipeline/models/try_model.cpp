@@ -3,23 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
 #include <opencv2/imgproc.hpp>
 
 #include "pipeline/models/compile_model.h"
 #include "pipeline/rig/pictures.h"
-#include "runtime/base/sizes.h"
 #include "runtime/exec/session.h"
+#include "runtime/memory/aligned_buffer.h"
 #include "sensors/camera/picture_file.h"
 
 namespace takt::pipeline {
 namespace {
-
-struct Free {
-  void operator()(std::byte* p) const { std::free(p); }
-};
-using Aligned = std::unique_ptr<std::byte, Free>;
 
 // One colour per class of takt, BGR.
 cv::Scalar colour_of(const std::optional<ObjectClass>& meaning) {
@@ -79,17 +72,16 @@ Result<ModelTrial> try_model(const ModelContract& contract, const std::string& p
   out.target = kernels::name_of(plan->description().target);
 
   std::vector<NamedTensor> tensors;
-  std::vector<Aligned> buffers;
+  std::vector<memory::AlignedBuffer> buffers;
   for (std::size_t slot = 0; slot < plan->description().outputs.size(); ++slot) {
     const plan::Tensor& t = plan->description().tensors[plan->description().outputs[slot]];
     tensors.push_back({t.name, t.dtype, t.shape});
-    const std::uint64_t room = round_up(t.bytes, plan::kAlignment);
-    buffers.emplace_back(static_cast<std::byte*>(std::aligned_alloc(plan::kAlignment, room)));
-    TAKT_RETURN_IF_ERROR(session->bind_output(slot, {buffers.back().get(), t.bytes}));
+    TAKT_ASSIGN(buffers.emplace_back(), memory::AlignedBuffer::create(t.bytes));
+    TAKT_RETURN_IF_ERROR(session->bind_output(slot, buffers.back().span()));
   }
   TAKT_ASSIGN(DetectionHead head, DetectionHead::create(contract, tensors, image.width, image.height));
   std::vector<const float*> wanted;
-  for (const std::size_t slot : head.wanted()) wanted.push_back(reinterpret_cast<const float*>(buffers[slot].get()));
+  for (const std::size_t slot : head.wanted()) wanted.push_back(reinterpret_cast<const float*>(buffers[slot].data()));
   TAKT_RETURN_IF_ERROR(session->bind_input(0, file.payload()));
   TAKT_RETURN_IF_ERROR(session->ready(1));
 

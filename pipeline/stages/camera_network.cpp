@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <vector>
 
 #include "pipeline/models/detection_head.h"
@@ -11,8 +10,8 @@
 #include "pipeline/stages/object_output.h"
 #include "pipeline/stages/parameter.h"
 #include "pipeline/stages/usual_extent.h"
-#include "runtime/base/sizes.h"
 #include "runtime/exec/session.h"
+#include "runtime/memory/aligned_buffer.h"
 #include "runtime/plan/plan.h"
 
 namespace takt::pipeline {
@@ -22,24 +21,18 @@ namespace {
 constexpr float kSideViewM = 2.8F;  // a vehicle that looks wider is seen from its side
 constexpr float kBorderPx = 1.5F;   // a box that ends this near to the border of the picture may go on outside
 
+// Both are read from the same number: pixel formats of messages are sources of the preprocessing kernel.
+template <sensors::PixelFormat format, kernels::PixelSource source>
+constexpr bool kSame = static_cast<std::uint32_t>(format) == static_cast<std::uint32_t>(source);
+static_assert(kSame<sensors::PixelFormat::kRgb8, kernels::PixelSource::kRgb8>);
+static_assert(kSame<sensors::PixelFormat::kBgr8, kernels::PixelSource::kBgr8>);
+static_assert(kSame<sensors::PixelFormat::kMono8, kernels::PixelSource::kMono8>);
+static_assert(kSame<sensors::PixelFormat::kNv12, kernels::PixelSource::kNv12>);
+static_assert(kSame<sensors::PixelFormat::kBayerRggb8, kernels::PixelSource::kBayerRggb8>);
+
 std::uint32_t bytes_per_pixel(kernels::PixelSource format) {
   return format == kernels::PixelSource::kRgb8 || format == kernels::PixelSource::kBgr8 ? 3 : 1;
 }
-
-// A tensor's bytes where a plan may bind them.
-struct AlignedFree {
-  void operator()(std::byte* p) const { std::free(p); }
-};
-struct Buffer {
-  std::unique_ptr<std::byte, AlignedFree> data;
-  std::uint64_t bytes = 0;
-  explicit Buffer(std::uint64_t size)
-      : data(static_cast<std::byte*>(std::aligned_alloc(plan::kAlignment, round_up(size, plan::kAlignment)))),
-        bytes(size) {
-    std::fill_n(data.get(), round_up(size, plan::kAlignment), std::byte{0});
-  }
-  [[nodiscard]] std::span<std::byte> span() const { return {data.get(), bytes}; }
-};
 
 std::vector<NamedTensor> outputs_of(const plan::Plan& plan) {
   std::vector<NamedTensor> out;
@@ -53,7 +46,7 @@ std::vector<NamedTensor> outputs_of(const plan::Plan& plan) {
 // One execution context: session, output buffers, head.
 struct Network {
   std::unique_ptr<exec::Session> session;
-  std::vector<Buffer> outputs;  // by slot
+  std::vector<memory::AlignedBuffer> outputs;  // by slot
   DetectionHead head;
   std::vector<const float*> tensors;  // what the head wants
 
@@ -67,11 +60,11 @@ Result<Network> make_network(const StageSpec& spec, const CameraPicture& picture
   Network network{std::move(session), {}, std::move(head), {}};
   for (std::size_t slot = 0; slot < outputs.size(); ++slot) {
     const plan::Tensor& t = spec.plan->description().tensors[spec.plan->description().outputs[slot]];
-    network.outputs.emplace_back(t.bytes);
+    TAKT_ASSIGN(network.outputs.emplace_back(), memory::AlignedBuffer::create(t.bytes));
     TAKT_RETURN_IF_ERROR(network.session->bind_output(slot, network.outputs.back().span()));
   }
   for (const std::size_t slot : network.head.wanted()) {
-    network.tensors.push_back(reinterpret_cast<const float*>(network.outputs[slot].data.get()));
+    network.tensors.push_back(reinterpret_cast<const float*>(network.outputs[slot].data()));
   }
   return network;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <string>
 
 #include "runtime/base/sizes.h"
@@ -15,13 +14,24 @@ using plan::Storage;
 
 bool aligned(const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % kAlignment == 0; }
 
+// Writes every page with what it holds, so that no run is the first to.
+void touch_pages(std::span<std::byte> bytes) {
+  constexpr std::size_t kPage = 4096;
+  for (std::size_t at = 0; at < bytes.size(); at += kPage) {
+    volatile std::byte& b = bytes[at];
+    b = b;
+  }
+  if (!bytes.empty()) {
+    volatile std::byte& last = bytes.back();
+    last = last;
+  }
+}
+
 std::string describe(const char* kind, std::size_t slot, const plan::Plan& plan, std::uint32_t tensor) {
   return std::string(kind) + " " + std::to_string(slot) + " ('" + plan.description().tensors[tensor].name + "')";
 }
 
 }  // namespace
-
-void Session::AlignedDelete::operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{kAlignment}); }
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Plan> plan, std::span<std::byte> arena) {
   const plan::Description& d = plan->description();
@@ -44,15 +54,9 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Pla
   std::unique_ptr<Session> session(new Session);
   std::uint64_t own = arena.empty() ? d.arena_bytes : 0;
   for (const plan::State& state : d.states) own += 2 * round_up(state.bytes, kAlignment);
-  if (own > 0) {
-    auto* memory = static_cast<std::byte*>(::operator new (own, std::align_val_t{kAlignment}, std::nothrow));
-    if (memory == nullptr) {
-      return fail(Code::kEnvironment, "no memory for an arena of " + std::to_string(own) + " bytes");
-    }
-    session->owned_.reset(memory);
-    std::memset(memory, 0, own);  // touches every page
-  }
-  std::byte* next = session->owned_.get();
+  TAKT_ASSIGN(session->owned_, memory::AlignedBuffer::create(own));
+  touch_pages(arena.first(arena.empty() ? 0 : d.arena_bytes));
+  std::byte* next = session->owned_.data();
   std::byte* base = arena.data();
   if (arena.empty()) {
     base = next;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
+#include "runtime/memory/aligned_buffer.h"
 #include "runtime/plan/plan.h"
 
 namespace takt::exec {
@@ -30,8 +31,8 @@ struct StepProfile {
 class Session {
  public:
   // `arena`: at least plan.arena_bytes at a multiple of 64 (DESIGN: its base is assigned after scheduling); empty: the
-  // session owns one. Pages are touched here. kEnvironment when this machine cannot run the plan's target, or an arena
-  // is too small or not aligned.
+  // session owns one. Pages of either are touched here, bytes of a given one are kept. kEnvironment when this machine
+  // cannot run the plan's target, or an arena is too small or not aligned.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const plan::Plan> plan,
                                                  std::span<std::byte> arena = {});
 
@@ -95,9 +96,6 @@ class Session {
     std::uint64_t bytes = 0;
     Slot previous, next;
   };
-  struct AlignedDelete {
-    void operator()(std::byte* p) const;
-  };
 
   Session() = default;
   Status bind(Slot& slot, const char* kind, std::size_t index, std::uint32_t tensor, std::byte* data,
@@ -107,8 +105,8 @@ class Session {
   void record(std::size_t step, int part, std::int64_t ns);
 
   std::shared_ptr<const plan::Plan> plan_;
-  std::unique_ptr<std::byte, AlignedDelete> owned_;  // arena when not given, and state
-  std::vector<kernels::Operand> operands_;           // of all steps, one after the other
+  memory::AlignedBuffer owned_;             // arena when not given, and state
+  std::vector<kernels::Operand> operands_;  // of all steps, one after the other
   std::vector<BoundStep> steps_;
   std::vector<Slot> inputs_, outputs_;
   std::vector<StateBuffer> states_;

@@ -4,23 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <new>
 
-#include "runtime/base/sizes.h"
 #include "runtime/exec/session.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace takt::exec {
 namespace {
-
-struct AlignedDelete {
-  void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{plan::kAlignment}); }
-};
-using Buffer = std::unique_ptr<std::byte, AlignedDelete>;
-
-Buffer buffer(std::uint64_t bytes) {
-  return Buffer(
-      static_cast<std::byte*>(::operator new (std::max<std::uint64_t>(bytes, 1), std::align_val_t{plan::kAlignment})));
-}
 
 std::vector<std::byte> row_major(const plan::Tensor& t, const std::byte* data) {
   if (t.layout.block == 0) return {data, data + t.bytes};
@@ -84,19 +73,17 @@ Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>&
     return fail(Code::kUsage, "the plan has " + std::to_string(d.inputs.size()) + " inputs, given are " +
                                   std::to_string(inputs.size()));
   }
-  const Buffer arena = buffer(d.arena_bytes);
-  TAKT_ASSIGN(const std::unique_ptr<Session> session,
-              Session::create(plan, {arena.get(), std::max<std::uint64_t>(d.arena_bytes, 1)}));
-  std::vector<Buffer> bound_inputs, bound_outputs;
+  TAKT_ASSIGN(const memory::AlignedBuffer arena, memory::AlignedBuffer::create(d.arena_bytes));
+  TAKT_ASSIGN(const std::unique_ptr<Session> session, Session::create(plan, arena.span()));
+  std::vector<memory::AlignedBuffer> bound_inputs, bound_outputs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    bound_inputs.push_back(buffer(inputs[i].size()));
-    if (!inputs[i].empty()) std::memcpy(bound_inputs.back().get(), inputs[i].data(), inputs[i].size());
-    TAKT_RETURN_IF_ERROR(session->bind_input(i, {bound_inputs.back().get(), inputs[i].size()}));
+    TAKT_ASSIGN(bound_inputs.emplace_back(), memory::AlignedBuffer::create(inputs[i].size()));
+    if (!inputs[i].empty()) std::memcpy(bound_inputs.back().data(), inputs[i].data(), inputs[i].size());
+    TAKT_RETURN_IF_ERROR(session->bind_input(i, bound_inputs.back().span()));
   }
   for (std::size_t i = 0; i < d.outputs.size(); ++i) {
-    const std::uint64_t bytes = d.tensors[d.outputs[i]].bytes;
-    bound_outputs.push_back(buffer(bytes));
-    TAKT_RETURN_IF_ERROR(session->bind_output(i, {bound_outputs.back().get(), bytes}));
+    TAKT_ASSIGN(bound_outputs.emplace_back(), memory::AlignedBuffer::create(d.tensors[d.outputs[i]].bytes));
+    TAKT_RETURN_IF_ERROR(session->bind_output(i, bound_outputs.back().span()));
   }
   TAKT_RETURN_IF_ERROR(session->ready(1));
 
@@ -109,8 +96,8 @@ Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>&
     if (last_writer[id] != i) continue;
     const plan::Tensor& t = d.tensors[id];
     const std::byte* data = nullptr;
-    if (t.storage == plan::Storage::kArena) data = arena.get() + t.offset;
-    if (t.storage == plan::Storage::kOutput) data = bound_outputs[t.slot].get() + t.offset;
+    if (t.storage == plan::Storage::kArena) data = arena.data() + t.offset;
+    if (t.storage == plan::Storage::kOutput) data = bound_outputs[t.slot].data() + t.offset;
     if (data == nullptr) continue;  // a state: session->state() shows it after publication
     out.push_back({t.name, i, t.dtype, t.shape, row_major(t, data)});
   }
@@ -118,7 +105,7 @@ Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>&
   for (std::size_t i = 0; i < d.outputs.size(); ++i) {
     if (last_writer.count(d.outputs[i]) != 0) continue;
     const plan::Tensor& t = d.tensors[d.outputs[i]];
-    out.push_back({t.name, t.last_step, t.dtype, t.shape, row_major(t, bound_outputs[i].get())});
+    out.push_back({t.name, t.last_step, t.dtype, t.shape, row_major(t, bound_outputs[i].data())});
   }
   return out;
 }

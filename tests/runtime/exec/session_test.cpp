@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -122,6 +125,23 @@ TEST_F(SessionTest, TheArenaMayBeGiven) {
   float sum = 0;
   std::memcpy(&sum, arena + 50 * sizeof(float), sizeof sum);
   EXPECT_FLOAT_EQ(sum * 50 * 0.25F, y.values[50]);  // in place of the relu, at offset 0
+}
+
+TEST_F(SessionTest, PagesOfAGivenArenaAreTouchedAndKept) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const memory = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const std::span<std::byte> arena(static_cast<std::byte*>(memory), page);
+  unsigned char resident = 0;
+  ASSERT_EQ(::mincore(memory, page, &resident), 0);
+  ASSERT_EQ(resident & 1, 0);
+  ASSERT_TRUE(Session::create(parsed(small_plan()), arena));
+  ASSERT_EQ(::mincore(memory, page, &resident), 0);
+  EXPECT_EQ(resident & 1, 1);
+  std::ranges::fill(arena, std::byte{0x5a});
+  ASSERT_TRUE(Session::create(parsed(small_plan()), arena));
+  EXPECT_TRUE(std::ranges::all_of(arena, [](std::byte b) { return b == std::byte{0x5a}; }));
+  ::munmap(memory, page);
 }
 
 TEST_F(SessionTest, NothingIsAllocatedAfterCreation) {
