@@ -22,7 +22,7 @@ using takt::plan::Plan;
 
 struct Aligned {
   explicit Aligned(std::size_t bytes)
-      : data(static_cast<std::byte*>(::operator new(bytes + 1, std::align_val_t{64}))), size(bytes) {
+      : data(static_cast<std::byte*>(::operator new (bytes + 1, std::align_val_t{64}))), size(bytes) {
     std::memset(data, 0x3f, size);  // 0.747 as floats
   }
   ~Aligned() { ::operator delete (data, std::align_val_t{64}); }
