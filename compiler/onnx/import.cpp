@@ -232,10 +232,24 @@ class Importer {
     for (const auto& [name, shape] : options.input_shapes) {
       if (values_.count(name) == 0) return refuse("has no input " + printable(name) + ", for which a shape was given");
     }
+    for (const auto& [name, value] : options.dims) {
+      if (!has_dimension(name)) {
+        return refuse("has no dimension " + printable(name) + " at its inputs, for which a number was given");
+      }
+    }
     if (!types.unfixed().empty()) {
       return refuse("has dimensions that are not fixed; give each a number (--fix NAME=NUMBER):" + types.unfixed());
     }
     return {};
+  }
+
+  [[nodiscard]] bool has_dimension(const std::string& name) const {
+    for (const auto& input : proto_.input()) {
+      for (const auto& dim : input.type().tensor_type().shape().dim()) {
+        if (dim.has_dim_param() && dim.dim_param() == name) return true;
+      }
+    }
+    return false;
   }
 
   // Nodes in topological order; of those that are ready the first in the file is next.

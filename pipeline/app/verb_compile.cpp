@@ -64,11 +64,9 @@ Status fix(const std::string& text, compiler::Options& options) {
   }
   if (shape.rank == 0 || at != end || text.back() == 'x') return bad();
   const std::string name = text.substr(0, equals);
-  if (text.find('x', equals) == std::string::npos) {
-    options.dims[name] = shape.dims[0];
-  } else {
-    options.input_shapes[name] = shape;
-  }
+  const bool fresh = text.find('x', equals) == std::string::npos ? options.dims.emplace(name, shape.dims[0]).second
+                                                                 : options.input_shapes.emplace(name, shape).second;
+  if (!fresh) return fail(Code::kUsage, "--fix " + name + " is given twice");
   return {};
 }
 

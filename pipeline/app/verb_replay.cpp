@@ -13,7 +13,6 @@
 #include "pipeline/assembly/digests.h"
 #include "pipeline/assembly/environment.h"
 #include "pipeline/report/report.h"
-#include "runtime/base/file.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/validate.h"
 
@@ -104,11 +103,11 @@ struct Prepared {
 Result<Prepared> prepare(const Options& options) {
   if (!options.isa.empty() && options.isa != pipeline::isa_class()) {
     return fail(Code::kUsage, "--isa " + options.isa + ": this build computes as " + pipeline::isa_class() +
-                                  " only (its stages are scalar code)");
+                                  " only (its kernels give these bytes on every target)");
   }
   // The log is opened before the search: a mistyped path should not cost seconds.
   TAKT_RETURN_IF_ERROR(sensors::open_log(options.log));
-  if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(read_file(options.digests));
+  if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::check_digests(options.digests));
   Prepared out;
   TAKT_ASSIGN(out.admitted, admit(options.schedule));
   const Admitted& admitted = out.admitted;

@@ -46,10 +46,27 @@ Result<json> load(const std::string& path) {
   if (!document.is_object() || !document.contains("entries") || !document["entries"].is_array()) {
     return fail(Code::kInput, path + ": no digest file (expected JSON with an array 'entries')");
   }
+  for (const json& entry : document["entries"]) {
+    bool sound = entry.is_object() && entry.contains("conditions") && entry["conditions"].is_object() &&
+                 entry.contains("topics") && entry["topics"].is_object();
+    if (sound) {
+      for (const json& condition : entry["conditions"]) sound = sound && condition.is_string();
+    }
+    if (!sound) {
+      return fail(Code::kInput,
+                  path + ": an entry without 'conditions' in words and 'topics'; remove the file and write " +
+                      "it anew with --save-digests");
+    }
+  }
   return document;
 }
 
 }  // namespace
+
+Status check_digests(const std::string& path) {
+  TAKT_RETURN_IF_ERROR(load(path));
+  return {};
+}
 
 Status compare_digests(RunData& data, const std::string& path) {
   TAKT_ASSIGN(const json document, load(path));
@@ -57,7 +74,6 @@ Status compare_digests(RunData& data, const std::string& path) {
   const json* entry = nullptr;
   std::string why = "no entry for instruction set class " + data.environment.isa_class;
   for (const json& candidate : document["entries"]) {
-    if (!candidate.contains("conditions") || !candidate.contains("topics")) continue;
     const json& have = candidate["conditions"];
     if (have == wanted) entry = &candidate;
     if (have.value("isa_class", "") != data.environment.isa_class) continue;
@@ -91,7 +107,7 @@ Status save_digests(const RunData& data, const std::string& path) {
   const json wanted = conditions(data);
   json entries = json::array();
   for (const json& entry : document["entries"]) {
-    const json have = entry.value("conditions", json::object());
+    const json& have = entry["conditions"];
     // One drive per file: entries of other classes and JPEG libraries stay, those of another log do not.
     const bool same_class =
         have.value("isa_class", "") == wanted["isa_class"] && have.value("jpeg_library", "") == wanted["jpeg_library"];

@@ -8,6 +8,9 @@
 
 namespace takt::pipeline {
 
+// kInput when the file cannot be read or is no digest file: asked before a run, so that a mistake does not cost one.
+Status check_digests(const std::string& path);
+
 // Fills TopicDigest::compared of every topic: "equal", "differs", or "NOT COMPARED: reason" when the file has no entry
 // for this class, log, schedule, models or JPEG library. kInput when the file cannot be read.
 Status compare_digests(RunData& data, const std::string& path);

@@ -125,6 +125,29 @@ TEST_F(Command, MissingUnreadableAndTruncatedLogs) {
   EXPECT_TRUE(fs::exists(path("cut/report.html"))) << "what could be read was run and reported";
 }
 
+TEST_F(Command, DigestFilesOfAnotherFormAreRefusedBeforeTheRun) {
+  for (const char* text : {"no JSON", "{}", R"({"entries": [{"conditions": 3, "topics": {}}]})",
+                           R"({"entries": [{"conditions": {"log": 3}, "topics": {}}]})", R"({"entries": [7]})"}) {
+    std::ofstream(path("d.json")) << text;
+    const Answer answer =
+        takt({"replay", kPipeline, kDrive, "-o", path("r"), "--lockstep", "--digests", path("d.json")});
+    EXPECT_EQ(answer.code, 3) << text << answer.err;
+    EXPECT_THAT(answer.err, HasSubstr("d.json"));
+    EXPECT_FALSE(fs::exists(path("r"))) << text;
+  }
+}
+
+TEST_F(Command, FixingADimensionTwiceOrOneThatIsNotThereIsRefused) {
+  const std::string model = std::string(TAKT_SOURCE_DIR) + "/configs/models/sim_camera.onnx";
+  const Answer twice = takt({"compile", model, "--fix", "height=256", "height=128", "-o", path("p.plan")});
+  EXPECT_EQ(twice.code, 2) << twice.err;
+  EXPECT_THAT(twice.err, HasSubstr("height is given twice"));
+  const Answer other = takt({"compile", model, "--fix", "height=256", "width=416", "nosuch=3", "-o", path("p.plan")});
+  EXPECT_EQ(other.code, 3) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("no dimension nosuch"));
+  EXPECT_FALSE(fs::exists(path("p.plan")));
+}
+
 TEST_F(Command, InfeasiblePipelineIsNotRun) {
   const Answer answer =
       takt({"replay", kPipeline, kDrive, "-o", path("r"), "--lockstep", "--what-if", "lidar_detect.budget=120ms"});

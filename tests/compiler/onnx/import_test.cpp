@@ -214,6 +214,9 @@ TEST(OnnxDimensions, ContradictionsAreNamed) {
   EXPECT_THAT(error_of(symbolic(), options), AllOf(HasSubstr("d1"), HasSubstr("2"), HasSubstr("[5,7,4]")));
   options.input_shapes = {{"nothing", kernels::Shape{}}};
   EXPECT_THAT(error_of(symbolic(), options), HasSubstr("no input nothing"));
+  options.input_shapes = {};
+  options.dims = {{"d0", 5}, {"d1", 2}, {"d2", 3}, {"d9", 1}};
+  EXPECT_THAT(error_of(symbolic(), options), HasSubstr("no dimension d9"));
 }
 
 // --- what is wrong
