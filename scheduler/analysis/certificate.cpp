@@ -18,11 +18,43 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kQuantityKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
 
+// The ways a stage may run, in the order in which a certificate must close them: by rate, then variant, then budget, as
+// declared; a budget for more cores than the board has is no way.
+std::vector<Choice> ways_to_run(const Board& board, const Stage& stage) {
+  std::vector<Choice> ways;
+  for (std::size_t way = 0; way < stage.rates.size() * stage.variants.size(); ++way) {
+    const std::size_t variant = way % stage.variants.size();
+    for (const Budget& budget : stage.variants[variant].budgets) {
+      if (budget.cores > static_cast<int>(board.cores.size())) continue;
+      ways.push_back({stage.rates[way / stage.variants.size()], static_cast<std::uint32_t>(variant), budget});
+    }
+  }
+  return ways;
+}
+
+// Every set of k cores in lexicographic order: the last core that can still move up moves, those behind it follow.
+std::vector<Cores> homes_of(const Board& board, int k) {
+  std::vector<Cores> homes;
+  const auto n = static_cast<std::uint32_t>(board.cores.size());
+  const auto size = static_cast<std::uint32_t>(k);
+  if (k < 1 || size > n) return homes;
+  Cores set(size);
+  for (std::uint32_t i = 0; i < size; ++i) set[i] = i;
+  for (;;) {
+    homes.push_back(set);
+    std::uint32_t moving = size;
+    while (moving > 0 && set[moving - 1] == n - size + moving - 1) --moving;
+    if (moving == 0) return homes;
+    ++set[moving - 1];
+    for (std::uint32_t i = moving; i < size; ++i) set[i] = set[i - 1] + 1;
+  }
+}
+
 class Checker {
  public:
   explicit Checker(const Problem& problem) : problem_(problem) {
     for (const Stage& stage : problem.stages) {
-      options_.push_back(options_of(problem.board, stage));
+      options_.push_back(ways_to_run(problem.board, stage));
       fixed_option_.emplace_back();
       fixed_home_.emplace_back();
     }
@@ -87,7 +119,7 @@ class Checker {
         })) {
       return refuse(where, "the stage's number of cores is not known");
     }
-    const std::vector<Cores> sets = core_sets(problem_.board, left.front().budget.cores);
+    const std::vector<Cores> sets = homes_of(problem_.board, left.front().budget.cores);
     if (part.parts.size() != sets.size()) {
       return refuse(where, std::to_string(part.parts.size()) + " parts for " + std::to_string(sets.size()) +
                                " core sets of '" + problem_.stages[part.stage].name + "'");
@@ -146,7 +178,7 @@ class Checker {
   template <class Visit>
   void each_way(std::uint32_t stage, const Visit& visit) const {
     for (const Choice& choice : choices(stage)) {
-      std::vector<Cores> sets = core_sets(problem_.board, choice.budget.cores);
+      std::vector<Cores> sets = homes_of(problem_.board, choice.budget.cores);
       if (!fixed_home_[stage].empty()) sets = {fixed_home_[stage]};
       for (const Cores& cores : sets) {
         if (cores.size() != static_cast<std::size_t>(choice.budget.cores)) continue;

@@ -18,8 +18,9 @@ struct Certificate {
     kLoad,     // what must run on `cores` exceeds what they have per hyperperiod
     kWindow,   // the same for [from, to] of the hyperperiod, by limits of chains with locked sensors
     kSame,     // this branch is the one of core set `cores` with two equal cores exchanged
-    kOptions,  // one part per option of `stage` (options_of)
-    kHomes,    // one part per core set of `stage`, whose option is known (core_sets)
+    kOptions,  // one part per option of `stage`: by rate, then variant, then budget, as declared, that the board can
+               // hold
+    kHomes,    // one part per core set of `stage`, whose option is known: ascending, in lexicographic order
   };
   Rule rule = Rule::kChain;
   std::uint32_t chain = 0;
@@ -32,12 +33,5 @@ struct Certificate {
 };
 
 const char* name_of(Certificate::Rule rule);
-
-// Every choice a stage has on this board, best first: by rate, then variant, then core count. What needs more cores
-// than there are is left out.
-std::vector<Choice> options_of(const Board& board, const Stage& stage);
-
-// Every set of k cores, ascending, in lexicographic order.
-std::vector<std::vector<std::uint32_t>> core_sets(const Board& board, int k);
 
 }  // namespace takt::sched

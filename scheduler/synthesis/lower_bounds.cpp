@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "scheduler/model/text.h"
+#include "scheduler/synthesis/options.h"
 
 namespace takt::sched {
 namespace {

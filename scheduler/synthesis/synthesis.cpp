@@ -6,6 +6,7 @@
 
 #include "scheduler/model/text.h"
 #include "scheduler/synthesis/lower_bounds.h"
+#include "scheduler/synthesis/options.h"
 #include "scheduler/synthesis/search.h"
 
 namespace takt::sched {
