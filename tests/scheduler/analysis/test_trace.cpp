@@ -106,35 +106,69 @@ TEST(Trace, LogicalExecutionTimeChainsEqualTheExactAnalysis) {
   EXPECT_EQ(chains, 240);
 }
 
-// Step 1 of the pyCPA tutorial: two preemptive processors and a bus between them. Costs are those it prints; periods
-// and jitters are chosen within what its printed numbers of activations allow.
-TEST(Trace, ResponseTimesOfTheTutorial) {
-  TAKT_TEST_DATA_OR_SKIP(path, "scheduling/pycpa/tutorial.out");
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::string step = text.substr(text.find("'step1'"), text.find("'step2'") - text.find("'step1'"));
-  const auto printed = [&](const std::string& before) {
+// The tutorial of pyCPA prints what its analyses give; costs, periods and jitters are those of the same tutorial.
+class Tutorial : public testing::Test {
+ protected:
+  void SetUp() override {
+    TAKT_TEST_DATA_OR_SKIP(path, "scheduling/pycpa/tutorial.out");
+    std::ifstream file(path);
+    text_ = {std::istreambuf_iterator<char>(file), {}};
+    ASSERT_NE(text_.find("'step5'"), std::string::npos);
+  }
+  // The number behind `before` in the output of a step.
+  [[nodiscard]] std::int64_t printed(int number, const std::string& before) const {
+    const std::size_t begin = text_.find("'step" + std::to_string(number) + "'");
+    const std::string step = text_.substr(begin, text_.find("'step" + std::to_string(number + 1) + "'") - begin);
     const std::size_t at = step.find(before);
     EXPECT_NE(at, std::string::npos) << before;
-    return std::stoll(step.substr(at + before.size()));
-  };
-  const std::vector<test::Task> first = {{30, 10, 1, 0}, {15, 3, 2, 0}};
-  const std::vector<test::Task> bus = {{30, 2, 1, 0}, {15, 9, 2, 0}};
-  const std::vector<test::Task> second = {{30, 5, 2, 0}, {15, 3, 1, 10}};
+    return at == std::string::npos ? 0 : std::stoll(step.substr(at + before.size()));
+  }
+
+ private:
+  std::string text_;
+};
+
+// Two preemptive processors and a bus between them: T11 -> T21 -> T31 and T12 -> T22 -> T32.
+TEST_F(Tutorial, ResponseTimesAndPaths) {
+  const std::vector<test::Task> first = {{30, 10, 1, 3, 0, 5}, {15, 3, 2, 1, 0, 1}};
   const std::int64_t t11 = test::response_time(first, 0);
   const std::int64_t t12 = test::response_time(first, 1);
+  const std::vector<test::Task> bus = {{30, 2, 1, test::jitter_behind(first[0], t11), 0, 2},
+                                       {15, 9, 2, test::jitter_behind(first[1], t12), 0, 5}};
   const std::int64_t t21 = test::response_time(bus, 0, false);
   const std::int64_t t22 = test::response_time(bus, 1, false);
+  const std::vector<test::Task> second = {{30, 5, 2, test::jitter_behind(bus[0], t21), 0, 3},
+                                          {15, 3, 1, test::jitter_behind(bus[1], t22), 0, 2}};
   const std::int64_t t31 = test::response_time(second, 0);
   const std::int64_t t32 = test::response_time(second, 1);
-  EXPECT_EQ(t11, printed("T11: wcrt="));
-  EXPECT_EQ(t12, printed("T12: wcrt="));
-  EXPECT_EQ(t21, printed("T21: wcrt="));
-  EXPECT_EQ(t22, printed("T22: wcrt="));
-  EXPECT_EQ(t31, printed("T31: wcrt="));
-  EXPECT_EQ(t32, printed("T32: wcrt="));
-  EXPECT_EQ(t11 + t21 + t31, printed("path P1 e2e latency. best case: 10, worst case: "));
-  EXPECT_EQ(t12 + t22 + t32, printed("path P2 e2e latency. best case: 8, worst case: "));
+  EXPECT_EQ(t11, printed(1, "T11: wcrt="));
+  EXPECT_EQ(t12, printed(1, "T12: wcrt="));
+  EXPECT_EQ(t21, printed(1, "T21: wcrt="));
+  EXPECT_EQ(t22, printed(1, "T22: wcrt="));
+  EXPECT_EQ(t31, printed(1, "T31: wcrt="));
+  EXPECT_EQ(t32, printed(1, "T32: wcrt="));
+  EXPECT_EQ(t11 + t21 + t31, printed(1, "path P1 e2e latency. best case: 10, worst case: "));
+  EXPECT_EQ(t12 + t22 + t32, printed(1, "path P2 e2e latency. best case: 8, worst case: "));
+  EXPECT_EQ(first[0].least_cost + bus[0].least_cost + second[0].least_cost,
+            printed(1, "path P1 e2e latency. best case: "));
+  EXPECT_EQ(first[1].least_cost + bus[1].least_cost + second[1].least_cost,
+            printed(1, "path P2 e2e latency. best case: "));
+}
+
+// T01 alone on a processor, read by T02, which T11 reads, both on the first processor of above.
+TEST_F(Tutorial, AgeOfDataThroughACauseEffectChain) {
+  const test::Task t01{10, 5, 1, 0, 0, 2};
+  const std::vector<test::Task> shared = {{30, 10, 2, 3, 0, 5}, {15, 3, 3, 1, 0, 1}, {60, 5, 4, 0, 6, 2}};
+  const test::ChainTask writer{t01, test::response_time({t01}, 0)};
+  const test::ChainTask middle{shared[2], test::response_time(shared, 2)};
+  const test::ChainTask reader{shared[0], test::response_time(shared, 0)};
+  EXPECT_EQ(writer.response, printed(4, "T01: wcrt="));
+  EXPECT_EQ(middle.response, printed(4, "T02: wcrt="));
+  EXPECT_EQ(reader.response, printed(4, "T11: wcrt="));
+  EXPECT_EQ(test::write_to_read(writer, middle), printed(4, "'T01-T02-delay': "));
+  EXPECT_EQ(test::write_to_read(middle, reader), printed(4, "'T02-T11-delay': "));
+  EXPECT_EQ(test::data_age({writer, middle, reader}), printed(4, "chain Chain1 data age: "));
+  EXPECT_EQ(test::data_age({writer, middle, reader}), 116);
 }
 
 TEST(Trace, RefusesWhatIsNoTrace) {
