@@ -13,6 +13,7 @@
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
 #include "pipeline/assembly/environment.h"
+#include "pipeline/report/schedule_html.h"
 #include "runtime/base/file.h"
 #include "scheduler/analysis/certificate.h"
 #include "scheduler/analysis/explain.h"
@@ -36,6 +37,7 @@ struct Options {
   bool json = false;
   std::string certificate;  // where to write the proof of an infeasible problem
   std::string check;        // a certificate to replay
+  std::string html;         // where to write the page
   std::vector<std::string> baselines;
 };
 
@@ -107,7 +109,23 @@ Status replay_certificate(const sched::Problem& problem, const std::string& path
   return {};
 }
 
+// An output that is an input, or another output, would be lost.
+Status check_outputs(const Options& options) {
+  std::vector<std::string> taken{options.schedule.pipeline, options.schedule.budgets, options.check};
+  for (const std::string& out : {options.certificate, options.html}) {
+    for (const std::string& other : taken) {
+      std::error_code error;
+      if (!out.empty() && (out == other || std::filesystem::equivalent(out, other, error))) {
+        return fail(Code::kUsage, out + " is named twice: it would be overwritten");
+      }
+    }
+    taken.push_back(out);
+  }
+  return {};
+}
+
 int run(const Options& options) {
+  if (const Status outputs = check_outputs(options); !outputs) return report_error(outputs.error());
   Result<Asked> asked = ask(options.schedule);
   if (!asked) return report_error(asked.error());
   if (!options.check.empty()) {
@@ -122,6 +140,10 @@ int run(const Options& options) {
     if (Status written = write_file_atomically(options.certificate, text); !written) {
       return report_error(written.error());
     }
+  }
+  if (!options.html.empty()) {
+    const std::string page = pipeline::schedule_html(problem, admitted->answer, command_line());
+    if (Status written = write_file_atomically(options.html, page); !written) return report_error(written.error());
   }
   const std::string text = options.json ? sched::to_json(problem, admitted->answer)
                                         : sched::explain(problem, admitted->answer, terminal_width());
@@ -190,6 +212,7 @@ void add_schedule(CLI::App& app, Command& chosen) {
                    "bounds (repeatable)")
       ->check(CLI::IsMember({"first-found", "epoch-barrier"}));
   verb->add_flag("--json", options->json, "machine-readable answer on stdout");
+  verb->add_option("--html", options->html, "write the answer with its Gantt chart as a page: one file, no network");
   verb->add_option("--certificate", options->certificate, "write the proof of an infeasible pipeline to this file");
   verb->add_option("--check", options->check, "replay a certificate against this pipeline, without any search");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });

@@ -1,0 +1,412 @@
+#include "pipeline/report/schedule_html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "pipeline/report/gantt.h"
+#include "pipeline/report/html.h"
+#include "pipeline/report/style.h"
+#include "pipeline/report/text.h"
+#include "scheduler/analysis/validate.h"
+
+namespace takt::pipeline {
+namespace {
+
+using sched::Answer;
+using sched::Choice;
+using sched::Problem;
+using sched::Quantity;
+using sched::Schedule;
+using sched::Slot;
+using sched::Verdict;
+
+constexpr std::size_t kMostRows = 200;  // of the table of slots; --json has all
+
+std::string exact_ms(Duration d) { return fmt::format("{:.3f} ms", d.ms()); }
+
+std::string hz_text(const Problem& problem, std::int64_t rate) {
+  return fmt::format("{:.4g} Hz", static_cast<double>(rate) / problem.hyperperiod.seconds());
+}
+
+std::string cores_text(const Problem& problem, const std::vector<std::uint32_t>& cores) {
+  std::string out;
+  for (const std::uint32_t core : cores) out += (out.empty() ? "" : " + ") + problem.board.cores[core].name;
+  return out;
+}
+
+class TablePicture {
+ public:
+  TablePicture(const Problem& problem, const Schedule& schedule) : problem_(problem), schedule_(schedule) {
+    for (const sched::Core& core : problem.board.cores) {
+      left_ = std::max(left_, 14 + kGlyph * 1.12 * static_cast<double>(core.name.size()));
+    }
+    left_ = std::min(left_, 170.0);
+  }
+
+  std::string draw() {
+    const double bottom = lane_top(problem_.board.cores.size());
+    Svg svg(kWidth, bottom + kAxis, fmt::format("Slots of one hyperperiod on {} cores", problem_.board.cores.size()),
+            "gantt");
+    axis(svg, bottom);
+    for (std::size_t core = 0; core < problem_.board.cores.size(); ++core) {
+      svg.text(0, lane_top(core) + 20, problem_.board.cores[core].name, "lane strong");
+      svg.rect(left_, lane_top(core), kWidth - left_ - kRight, kLane, "track");
+    }
+    for (const Slot& slot : schedule_.slots) {
+      draw_slot(svg, slot, 0);
+      if (slot.end > schedule_.clock.ticks) draw_slot(svg, slot, -problem_.hyperperiod.ns);
+    }
+    return svg.str();
+  }
+
+ private:
+  static constexpr double kWidth = 1120, kRight = 10, kLane = 30, kGap = 10, kAxis = 24, kGlyph = 5.9;
+
+  [[nodiscard]] double x(std::int64_t t) const {
+    const std::int64_t within = std::clamp<std::int64_t>(t, 0, problem_.hyperperiod.ns);
+    return left_ +
+           static_cast<double>(within) / static_cast<double>(problem_.hyperperiod.ns) * (kWidth - left_ - kRight);
+  }
+  static double lane_top(std::size_t lane) { return 8 + static_cast<double>(lane) * (kLane + kGap); }
+
+  void axis(Svg& svg, double bottom) const {
+    const double length_ms = problem_.hyperperiod.ms();
+    double step = 0.01;
+    for (double decade = 0.01; decade <= 1e6 && length_ms / step > 12; decade *= 10) {
+      for (const double digit : {1.0, 2.0, 5.0}) {
+        step = decade * digit;
+        if (length_ms / step <= 12) break;
+      }
+    }
+    for (double ms = 0; ms <= length_ms * (1 + 1e-9); ms += step) {
+      const double at = x(static_cast<std::int64_t>(ms * 1e6));
+      svg.line(at, 4, at, bottom - 4, "grid");
+      const bool last = ms + step > length_ms * (1 + 1e-9);
+      svg.text(last ? at + 4 : at, bottom + 12, fmt::format("{:g}{}", ms, ms == 0 ? " ms" : ""), "axis",
+               last ? Svg::Anchor::kEnd : Svg::Anchor::kMiddle);
+    }
+  }
+
+  void draw_slot(Svg& svg, const Slot& slot, std::int64_t shift) const {
+    const std::int64_t from = schedule_.clock.start_at(0, slot.start).ns + shift;
+    const std::int64_t to = schedule_.clock.end_at(0, slot.end).ns + shift;
+    const Choice& choice = schedule_.choices[slot.stage];
+    std::int64_t wakeup = 0;
+    for (const std::uint32_t core : slot.cores) {
+      wakeup = std::max(wakeup, problem_.board.cores[core].wakeup_window.ns);
+    }
+    const std::string& name = problem_.stages[slot.stage].name;
+    const std::string title =
+        fmt::format("{} job {}: slot {} to {} ms, budget {}", name, slot.job, fixed_text(Duration{from}.ms(), 3),
+                    fixed_text(Duration{to}.ms(), 3), exact_ms(choice.budget.time));
+    for (const std::uint32_t core : slot.cores) {
+      const double y = lane_top(core) + 2;
+      const double left = x(from), width = x(to) - left;
+      svg.rect(left, y, width, kLane - 4, "slot " + stage_class(slot.stage), title);
+      const double begin = x(from + wakeup), room = x(from + wakeup + choice.budget.time.ns) - begin;
+      if (room > 0.5) svg.rect(begin, y + 3, room, kLane - 10, "run " + stage_class(slot.stage), title);
+      const std::string label = fitted(name, room);
+      if (!label.empty()) svg.text(begin + 4, y + 17, label, "run-label");
+    }
+  }
+
+  static std::string fitted(const std::string& text, double width) {
+    const auto glyphs = static_cast<std::size_t>(std::max(0.0, (width - 6) / kGlyph));
+    if (text.size() <= glyphs) return text;
+    return glyphs < 4 ? "" : text.substr(0, glyphs - 1) + "\u2026";
+  }
+
+  const Problem& problem_;
+  const Schedule& schedule_;
+  double left_ = 70;
+};
+
+// How much of a limit a bound takes.
+std::string share_bar(Duration bound, std::optional<Duration> limit) {
+  if (!limit || limit->ns <= 0) return "";
+  constexpr double kWidth = 240, kHeight = 30;
+  const double share = static_cast<double>(bound.ns) / static_cast<double>(limit->ns);
+  const double scale = (kWidth - 4) / std::max(1.0, share);
+  Svg svg(kWidth, kHeight, fmt::format("{} of the limit", percent_text(share)), "bar");
+  svg.rect(2, 9, scale, 12, "track");
+  svg.rect(2, 9, scale * share, 12, share > 1 ? "published over" : "completed");
+  svg.rect(2 + scale - 2, 5, 2, 20, "limit-mark");
+  return svg.str();
+}
+
+struct Tightest {
+  const sched::ChainBound* bound = nullptr;
+  std::size_t quantity = 0;
+  double share = 0;
+};
+
+class Page {
+ public:
+  Page(const Problem& problem, const Answer& answer, const std::string& command)
+      : problem_(problem), answer_(answer), command_(command) {}
+
+  std::string html() {
+    verdict();
+    if (answer_.schedule) {
+      gantt();
+      chains();
+      skips();
+      stages();
+      objective();
+      cores();
+      slots();
+    }
+    reproduce();
+    std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
+    out += "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n";
+    out += "<title>takt schedule: " + escaped(problem_.name) + ", " + sched::name_of(answer_.verdict) + "</title>\n";
+    out += "<style>" + std::string(report_style()) + "</style></head><body>\n";
+    out += "<header><h1>" + escaped(problem_.name) + "</h1>\n<p class=\"sub\">takt schedule on board <b>" +
+           escaped(problem_.board.name) + "</b>, " + plural(problem_.board.cores.size(), "core", "cores") + ", " +
+           plural(problem_.stages.size(), "stage", "stages") + ", " +
+           plural(problem_.chains.size(), "chain", "chains") +
+           fmt::format(", hyperperiod {:g} ms</p>\n<nav>", problem_.hyperperiod.ms());
+    for (const auto& [id, title] : sections_) out += "<a href=\"#" + id + "\">" + escaped(title) + "</a> ";
+    return out + "</nav></header>\n<main>\n" + out_ +
+           "</main>\n<footer><p>The same answer in the terminal: takt schedule. For machines: --json. A table is shown "
+           "only after an independent validator has accepted it, a proof only after an independent checker has.</p>"
+           "</footer>\n</body></html>\n";
+  }
+
+ private:
+  void section(const std::string& id, const std::string& title, const std::string& content) {
+    sections_.emplace_back(id, title);
+    out_ += "<section id=\"" + id + "\"><h2>" + escaped(title) + "</h2>\n" + content + "</section>\n";
+  }
+  static std::string lead(const std::string& text) { return "<p class=\"lead small\">" + escaped(text) + "</p>\n"; }
+  static std::string list(const std::vector<std::string>& items) {
+    if (items.empty()) return "";
+    std::string out = "<ul class=\"small\">";
+    for (const std::string& item : items) out += "<li>" + escaped(item) + "</li>";
+    return out + "</ul>\n";
+  }
+
+  [[nodiscard]] Tightest tightest() const {
+    Tightest out;
+    for (const sched::ChainBound& bound : answer_.schedule->bounds) {
+      for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+        const std::optional<Duration>& limit = problem_.chains[bound.chain].limits[q];
+        if (!limit) continue;
+        const double share = static_cast<double>(bound.bounds[q].ns) / static_cast<double>(limit->ns);
+        if (share > out.share) out = {&bound, q, share};
+      }
+    }
+    return out;
+  }
+
+  void verdict() {
+    sections_.emplace_back("verdict", "Answer");
+    const char* kind = answer_.verdict == Verdict::kFeasible     ? "pass"
+                       : answer_.verdict == Verdict::kInfeasible ? "fail"
+                                                                 : "open";
+    std::string word = sched::name_of(answer_.verdict);
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::toupper(c); });
+    out_ += fmt::format("<section class=\"verdict {}\" id=\"verdict\"><div><span class=\"badge\">{}</span></div><div>",
+                        kind, word);
+    std::string sentence = answer_.reason;
+    if (answer_.verdict == Verdict::kFeasible) {
+      sentence = "Every limit is met.";
+      if (const Tightest t = tightest(); t.bound != nullptr) {
+        const sched::Chain& chain = problem_.chains[t.bound->chain];
+        sentence += fmt::format(" The tightest: {} of chain {}, at most {} of {}, {} left.",
+                                sched::name_of(static_cast<Quantity>(t.quantity)), chain.name,
+                                exact_ms(t.bound->bounds[t.quantity]), exact_ms(*chain.limits[t.quantity]),
+                                exact_ms(*chain.limits[t.quantity] - t.bound->bounds[t.quantity]));
+      }
+    }
+    out_ += "<p class=\"answer\">" + escaped(sentence) + "</p>\n";
+    if (answer_.schedule) {
+      const Schedule& schedule = *answer_.schedule;
+      out_ += "<ul class=\"figures\">";
+      if (const Tightest t = tightest(); t.bound != nullptr) {
+        out_ += figure(percent_text(t.share), "of the tightest limit");
+      }
+      out_ +=
+          figure(fmt::format("x {:.3f}", sched::budget_scale(problem_, schedule)), "all budgets, with this table kept");
+      if (!answer_.levels.empty()) {
+        out_ += figure(percent_text(answer_.levels.front().gap()), "gap to what no table can be better than");
+      }
+      out_ += figure(count_text(schedule.slots.size()), "slots per hyperperiod") + "</ul>";
+    }
+    if (answer_.certificate) {
+      out_ +=
+          "<p class=\"small\">Proved: a certificate that <code>--certificate FILE</code> writes and "
+          "<code>--check FILE</code> replays without any search.</p>\n";
+    }
+    if (answer_.cut_by_time) {
+      out_ += "<p class=\"warning\">Not reproducible: a limit in seconds ended the search; use --nodes.</p>\n";
+    }
+    out_ += list(answer_.notes) + "</div></section>\n";
+  }
+  static std::string figure(const std::string& value, const std::string& what) {
+    return "<li class=\"figure\"><b>" + escaped(value) + "</b><span>" + escaped(what) + "</span></li>";
+  }
+
+  void gantt() {
+    std::string legend = "<p class=\"legend\">";
+    for (std::uint32_t s = 0; s < problem_.stages.size(); ++s) {
+      legend += fmt::format("<span><i class=\"key\" style=\"background:var(--s{})\"></i>{}</span> ", s % 8,
+                            escaped(problem_.stages[s].name));
+    }
+    section("gantt", "Table",
+            lead("One hyperperiod, which repeats. Solid: the budget; around it the wake-up and the publish window of "
+                 "the board. A job of several cores stands in each of their lanes; one that crosses the end goes on "
+                 "at the beginning.") +
+                "<figure><div class=\"wide-drawing\">" + table_svg(problem_, *answer_.schedule) + "</div></figure>\n" +
+                legend + "</p>");
+  }
+
+  void chains() {
+    if (problem_.chains.empty()) return;
+    HtmlTable table({{"chain"}, {"quantity"}, {"bound", true}, {"limit", true}, {"left", true}, {"of the limit"}});
+    std::string terms = "<dl>";
+    for (const sched::ChainBound& bound : answer_.schedule->bounds) {
+      const sched::Chain& chain = problem_.chains[bound.chain];
+      for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+        const std::optional<Duration>& limit = chain.limits[q];
+        const bool broken = limit && bound.bounds[q] > *limit;
+        table.row({escaped(chain.name), sched::name_of(static_cast<Quantity>(q)), exact_ms(bound.bounds[q]),
+                   limit ? exact_ms(*limit) : "\u2013",
+                   limit ? (broken ? "<b class=\"tag bad\">" : "<b>") + exact_ms(*limit - bound.bounds[q]) + "</b>"
+                         : "\u2013",
+                   share_bar(bound.bounds[q], limit)});
+      }
+      terms += "<dt>" + escaped(chain.name) + "</dt><dd>" + escaped(bound.terms) + "</dd>";
+    }
+    section("chains", "Bounds",
+            lead("Under the listed assumptions no instance can be above its bound: latency from the stamp to the first "
+                 "output, reaction with the wait for the next sample, age at the output, and until it is replaced.") +
+                table.html() + "<h3>How the worst latency adds up</h3>" + terms + "</dl>");
+  }
+
+  void skips() {
+    HtmlTable table(
+        {{"chain"}, {"one job skipped of"}, {"reaction", true}, {"age at output", true}, {"until replaced", true}});
+    std::size_t rows = 0;
+    for (const sched::Chain& chain : problem_.chains) rows += chain.stages.size();
+    if (rows == 0 || rows > 40) return;
+    for (std::uint32_t c = 0; c < problem_.chains.size(); ++c) {
+      for (const std::uint32_t stage : problem_.chains[c].stages) {
+        std::vector<std::int64_t> skipped(problem_.stages.size(), 0);
+        skipped[stage] = 1;
+        const sched::ChainBound bound = sched::walk_with_skips(problem_, *answer_.schedule, c, skipped);
+        table.row({escaped(problem_.chains[c].name), escaped(problem_.stages[stage].name), exact_ms(bound.bounds[1]),
+                   exact_ms(bound.bounds[2]), exact_ms(bound.bounds[3])});
+      }
+    }
+    section("skips", "If a job is skipped", lead("Its consumers use the output before.") + table.html());
+  }
+
+  void stages() {
+    HtmlTable table(
+        {{"stage"}, {"variant"}, {"rate", true}, {"cores", true}, {"budget", true}, {"may grow to", true}, {"from"}});
+    for (std::uint32_t s = 0; s < problem_.stages.size(); ++s) {
+      const Choice& choice = answer_.schedule->choices[s];
+      const sched::Budget& budget = choice.budget;
+      std::string from = sched::name_of(budget.provenance);
+      if (budget.samples > 0) {
+        from += fmt::format(", {} x {:.2f}, {}", exact_ms(budget.high_water), budget.margin,
+                            plural(budget.samples, "sample", "samples"));
+      }
+      table.row({escaped(problem_.stages[s].name), escaped(problem_.stages[s].variants[choice.variant].name),
+                 hz_text(problem_, choice.rate), std::to_string(budget.cores), exact_ms(budget.time),
+                 fmt::format("x {:.3f}", sched::budget_scale(problem_, *answer_.schedule, s)), escaped(from)});
+    }
+    section("stages", "Stages",
+            lead("May grow to: the largest factor on this budget alone under which every slot start and every limit "
+                 "still holds.") +
+                table.html());
+  }
+
+  void objective() {
+    if (answer_.levels.empty()) return;
+    HtmlTable table(
+        {{"objective, most important first"}, {"this table", true}, {"no table below", true}, {"gap", true}});
+    for (const sched::Level& level : answer_.levels) {
+      table.row({escaped(level.name), fixed_text(level.value, 4), fixed_text(level.bound, 4),
+                 fmt::format("{:.1f} %", level.gap() * 100)});
+    }
+    section("objective", "How good the table is", table.html());
+  }
+
+  void cores() {
+    HtmlTable table({{"core"},
+                     {"planned", true},
+                     {"reserve", true},
+                     {"free", true},
+                     {"longest busy stretch", true},
+                     {"fullest second", true}});
+    for (const sched::CoreLoad& load : sched::core_loads(problem_, *answer_.schedule)) {
+      table.row({escaped(load.core), percent_text(load.share), percent_text(load.reserve),
+                 percent_text(1 - load.share - load.reserve), exact_ms(load.longest_busy),
+                 percent_text(load.fullest_second)});
+    }
+    section("cores", "Cores", table.html());
+  }
+
+  void slots() {
+    const Schedule& schedule = *answer_.schedule;
+    HtmlTable table({{"stage"}, {"job", true}, {"cores"}, {"start", true}, {"end", true}, {"inputs"}});
+    for (std::size_t i = 0; i < schedule.slots.size() && i < kMostRows; ++i) {
+      const Slot& slot = schedule.slots[i];
+      std::string inputs;
+      const std::vector<sched::Input>& declared = problem_.stages[slot.stage].inputs;
+      for (std::uint32_t n = 0; n < declared.size(); ++n) {
+        std::string from;
+        if (declared[n].from_sensor) from = problem_.sensors[declared[n].source].name;
+        for (const sched::Binding& binding : schedule.bindings) {
+          if (declared[n].from_sensor || binding.stage != slot.stage || binding.job != slot.job || binding.input != n)
+            continue;
+          from = fmt::format("{}#{}", problem_.stages[declared[n].source].name, binding.producer_job);
+          if (binding.producer_shift != 0) from += fmt::format(" ({})", binding.producer_shift);
+        }
+        inputs += (inputs.empty() ? "" : ", ") + from;
+      }
+      table.row({escaped(problem_.stages[slot.stage].name), std::to_string(slot.job),
+                 escaped(cores_text(problem_, slot.cores)), exact_ms({schedule.clock.start_at(0, slot.start).ns}),
+                 exact_ms({schedule.clock.end_at(0, slot.end).ns}), escaped(inputs)});
+    }
+    std::string text = "<details><summary>" + plural(schedule.slots.size(), "slot", "slots") +
+                       ", by start</summary>\n" + table.html() + "</details>\n";
+    if (schedule.slots.size() > kMostRows) {
+      text += lead(fmt::format("The first {}; --json has all.", kMostRows));
+    }
+    section("slots", "Slots and bindings",
+            lead("An input #j (-1) is job j of the hyperperiod before. From a stage exactly the bound job is taken, "
+                 "from a sensor the newest sample that has arrived at the start.") +
+                text);
+  }
+
+  void reproduce() {
+    std::string text = "<pre>" + escaped(command_) + "</pre>\n<p class=\"small muted hash\">Problem " +
+                       sched::digest_of(problem_).hex();
+    if (answer_.schedule) text += ", schedule " + answer_.schedule->hash().hex();
+    section("reproduce", "The command that gives this answer", text + "</p>");
+  }
+
+  const Problem& problem_;
+  const Answer& answer_;
+  const std::string& command_;
+  std::vector<std::pair<std::string, std::string>> sections_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string table_svg(const Problem& problem, const Schedule& schedule) {
+  if (problem.hyperperiod.ns <= 0 || schedule.clock.ticks <= 0) return "";
+  return TablePicture(problem, schedule).draw();
+}
+
+std::string schedule_html(const Problem& problem, const Answer& answer, const std::string& command) {
+  return Page(problem, answer, command).html();
+}
+
+}  // namespace takt::pipeline

@@ -1,0 +1,99 @@
+// The page of `takt schedule`: balanced, complete, safe against names from files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <set>
+
+#include "pipeline/report/schedule_html.h"
+#include "scheduler/synthesis/synthesis.h"
+#include "tests/scheduler/synthesis/problems.h"
+
+namespace takt::pipeline {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++n;
+  return n;
+}
+
+// Every element that is opened is closed in order; void elements apart.
+void expect_balanced(const std::string& html) {
+  const std::set<std::string> single{"!DOCTYPE", "meta"};
+  std::vector<std::string> open;
+  const std::size_t styles = html.find("</style>");
+  for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    if (at > html.find("<style>") && at < styles) continue;
+    const std::size_t end = html.find('>', at);
+    ASSERT_NE(end, std::string::npos);
+    const std::string tag = html.substr(at + 1, end - at - 1);
+    const std::string name = tag.substr(0, tag.find_first_of(" />", tag[0] == '/' ? 1 : 0));
+    if (single.count(name) > 0 || tag.back() == '/') continue;
+    if (tag[0] != '/') {
+      open.push_back(name);
+      continue;
+    }
+    ASSERT_FALSE(open.empty()) << tag;
+    ASSERT_EQ("/" + open.back(), tag);
+    open.pop_back();
+  }
+  EXPECT_TRUE(open.empty());
+}
+
+TEST(ScheduleHtml, AFeasibleAnswerShowsTableBoundsAndSlack) {
+  const sched::Problem problem = sched::test::perception();
+  const sched::Answer answer = sched::synthesize(problem);
+  const std::string html = schedule_html(problem, answer, "takt schedule x.yaml");
+  expect_balanced(html);
+  EXPECT_THAT(html, AllOf(HasSubstr("FEASIBLE"), HasSubstr("Every limit is met. The tightest: "),
+                          HasSubstr("prefers-color-scheme:dark"), HasSubstr("takt schedule x.yaml"),
+                          HasSubstr("with this table kept"), HasSubstr(answer.schedule->hash().hex())));
+  EXPECT_THAT(html, Not(AllOf(HasSubstr("http://"), HasSubstr("<script"))));
+  for (const sched::Stage& stage : problem.stages) EXPECT_THAT(html, HasSubstr(stage.name));
+  EXPECT_EQ(html, schedule_html(problem, answer, "takt schedule x.yaml"));
+  // Each job once per core that it runs on, and once more where it goes on at the beginning.
+  std::size_t lanes = 0;
+  for (const sched::Slot& slot : answer.schedule->slots) {
+    lanes += slot.cores.size() * (slot.end > answer.schedule->clock.ticks ? 2 : 1);
+  }
+  EXPECT_EQ(count(table_svg(problem, *answer.schedule), "class=\"slot "), lanes);
+}
+
+TEST(ScheduleHtml, SaysWhyNot) {
+  sched::Problem problem = sched::test::perception();
+  problem.chains[1].limits[0] = milliseconds(150);
+  const sched::Answer answer = sched::synthesize(problem);
+  const std::string html = schedule_html(problem, answer, "takt");
+  expect_balanced(html);
+  EXPECT_THAT(html, AllOf(HasSubstr("INFEASIBLE"), HasSubstr("20.000 ms too much"), HasSubstr("--check FILE"),
+                          Not(HasSubstr("id=\"gantt\""))));
+}
+
+TEST(ScheduleHtml, AnUndecidedAnswerShowsWhatTheBestTableBreaks) {
+  sched::Problem problem = sched::test::perception();
+  sched::Answer answer = sched::synthesize(problem);
+  answer.verdict = sched::Verdict::kUndecided;
+  answer.reason = "no table was found";
+  problem.chains[0].limits[0] = milliseconds(20);
+  const std::string html = schedule_html(problem, answer, "takt");
+  expect_balanced(html);
+  EXPECT_THAT(html, AllOf(HasSubstr("UNDECIDED"), HasSubstr("published over"), HasSubstr("tag bad")));
+}
+
+TEST(ScheduleHtml, NamesFromFilesAreOnlyText) {
+  sched::Problem problem = sched::test::perception();
+  problem.name = "</title><script>alert(1)</script>";
+  problem.stages[0].name = "\"><img src=x onerror=alert(1)>";
+  problem.board.cores[0].name = "<b>core & more</b>";
+  const std::string html = schedule_html(problem, sched::synthesize(problem), "takt '<x>'");
+  expect_balanced(html);
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+  EXPECT_THAT(html, Not(HasSubstr("<img")));
+  EXPECT_THAT(html, Not(HasSubstr("<b>core")));
+}
+
+}  // namespace
+}  // namespace takt::pipeline
