@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 #include <string>
 
+#include "compiler/lower/memory_search.h"
 #include "runtime/base/sizes.h"
 
 namespace takt::lower {
 namespace {
 
 using Order = std::vector<std::uint32_t>;
+
+// The search keeps a list of what is left at every depth.
+constexpr std::size_t kMostSearched = 4096;
 
 bool together(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
 
@@ -73,130 +76,6 @@ Order sorted(std::span<const Block> blocks, Key key) {
 
 std::uint64_t length(const Block& b) { return std::uint64_t{b.last} - b.first + 1; }
 
-// Is there a placement below a capacity? Blocks are placed at ascending offsets, each as low as the blocks placed
-// before it allow; every placement can be pushed into this form, so nothing is lost.
-class Search {
- public:
-  Search(std::span<const Block> blocks, Order preference) : blocks_(blocks), preference_(std::move(preference)) {
-    rank_.resize(blocks.size());
-    for (std::size_t i = 0; i < preference_.size(); ++i) rank_[preference_[i]] = static_cast<std::uint32_t>(i);
-    // Sections: spans of steps over which the set of live blocks does not change.
-    std::set<std::uint64_t> cuts;
-    for (const Block& b : blocks) {
-      cuts.insert(b.first);
-      cuts.insert(std::uint64_t{b.last} + 1);
-    }
-    const std::vector<std::uint64_t> cut(cuts.begin(), cuts.end());
-    const auto index = [&](std::uint64_t step) {
-      return static_cast<std::uint32_t>(std::lower_bound(cut.begin(), cut.end(), step) - cut.begin());
-    };
-    section_left_.assign(cut.size(), 0);
-    for (const Block& b : blocks) {
-      spans_.push_back({index(b.first), index(std::uint64_t{b.last} + 1)});
-      for (std::uint32_t s = spans_.back().first; s < spans_.back().second; ++s) section_left_[s] += b.bytes;
-    }
-    offsets_.assign(blocks.size(), 0);
-    floor_.assign(blocks.size(), 0);
-    placed_.assign(blocks.size(), false);
-    neighbours_.resize(blocks.size());
-    for (std::uint32_t i = 0; i < blocks.size(); ++i) {
-      for (std::uint32_t j = 0; j < blocks.size(); ++j) {
-        if (i != j && together(blocks[i], blocks[j])) neighbours_[i].push_back(j);
-      }
-    }
-  }
-
-  enum class Answer { kYes, kNo, kUnknown };
-  Answer run(std::uint64_t capacity, std::uint64_t node_limit) {
-    capacity_ = capacity;
-    nodes_ = 0;
-    limit_ = node_limit;
-    const bool found = descend(0, 0, blocks_.size());
-    return found ? Answer::kYes : nodes_ >= limit_ ? Answer::kUnknown : Answer::kNo;
-  }
-  [[nodiscard]] std::uint64_t nodes() const { return nodes_; }
-  [[nodiscard]] const std::vector<std::uint64_t>& offsets() const { return offsets_; }
-
- private:
-  struct Candidate {
-    std::uint64_t offset;
-    std::uint32_t block;
-  };
-
-  // What is left in every section still fits above the lowest place that any of its blocks can have.
-  bool fits(std::uint64_t lowest) {
-    section_floor_.assign(section_left_.size(), UINT64_MAX);
-    for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
-      if (placed_[i]) continue;
-      const std::uint64_t floor = std::max(floor_[i], lowest);
-      if (floor + blocks_[i].bytes > capacity_) return false;
-      for (std::uint32_t s = spans_[i].first; s < spans_[i].second; ++s) {
-        section_floor_[s] = std::min(section_floor_[s], floor);
-      }
-    }
-    for (std::size_t s = 0; s < section_left_.size(); ++s) {
-      if (section_left_[s] > 0 && section_floor_[s] + section_left_[s] > capacity_) return false;
-    }
-    return true;
-  }
-
-  bool descend(std::uint64_t lowest, std::uint32_t lowest_rank, std::size_t left) {
-    if (left == 0) return true;
-    if (++nodes_ >= limit_ || !fits(lowest)) return false;
-    // A block that would begin above the place where another could end leaves room for that one below it: the same
-    // placement is found with the other one first.
-    std::uint64_t ceiling = UINT64_MAX;
-    for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
-      if (!placed_[i]) ceiling = std::min(ceiling, std::max(floor_[i], lowest) + blocks_[i].bytes);
-    }
-    std::vector<Candidate> candidates;
-    for (const std::uint32_t i : preference_) {
-      if (placed_[i] || floor_[i] < lowest || floor_[i] >= ceiling) continue;
-      if (floor_[i] == lowest && rank_[i] < lowest_rank) continue;  // would have come before
-      candidates.push_back({floor_[i], i});
-    }
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.offset < b.offset; });
-    for (const Candidate& candidate : candidates) {
-      const std::size_t mark = undo_.size();
-      place(candidate);
-      if (descend(candidate.offset, rank_[candidate.block], left - 1)) return true;
-      remove(candidate.block, mark);
-      if (nodes_ >= limit_) return false;
-    }
-    return false;
-  }
-
-  void place(const Candidate& candidate) {
-    const std::uint32_t i = candidate.block;
-    placed_[i] = true;
-    offsets_[i] = candidate.offset;
-    const std::uint64_t end = candidate.offset + blocks_[i].bytes;
-    for (std::uint32_t s = spans_[i].first; s < spans_[i].second; ++s) section_left_[s] -= blocks_[i].bytes;
-    for (const std::uint32_t j : neighbours_[i]) {
-      if (placed_[j] || floor_[j] >= end) continue;
-      undo_.push_back({floor_[j], j});
-      floor_[j] = end;
-    }
-  }
-  void remove(std::uint32_t i, std::size_t mark) {
-    for (; undo_.size() > mark; undo_.pop_back()) floor_[undo_.back().block] = undo_.back().offset;
-    for (std::uint32_t s = spans_[i].first; s < spans_[i].second; ++s) section_left_[s] += blocks_[i].bytes;
-    placed_[i] = false;
-  }
-
-  std::span<const Block> blocks_;
-  Order preference_;
-  std::vector<std::uint32_t> rank_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> spans_;  // of sections, by block
-  std::vector<std::uint64_t> section_left_, section_floor_;
-  std::vector<std::uint64_t> offsets_, floor_;
-  std::vector<bool> placed_;
-  std::vector<std::vector<std::uint32_t>> neighbours_;
-  std::vector<Candidate> undo_;
-  std::uint64_t capacity_ = 0, nodes_ = 0, limit_ = 0;
-};
-
 }  // namespace
 
 MemoryPlan plan_memory(std::span<const Block> given, const MemoryOptions& options) {
@@ -226,25 +105,26 @@ MemoryPlan plan_memory(std::span<const Block> given, const MemoryOptions& option
   }
   plan.greedy_peak = plan.peak;
 
-  // First the lower bound itself, which is where most nets end; then ever less below the best.
-  bool impossible = false;  // one unit less than the best
-  std::uint64_t target = plan.lower_bound;
-  while (plan.peak > plan.lower_bound && !impossible && plan.nodes < options.node_limit) {
-    const std::uint64_t share = (options.node_limit - plan.nodes) / std::size(orders) + 1;
-    auto answer = Search::Answer::kUnknown;
-    for (const Order& order : orders) {
-      Search search(blocks, order);
-      answer = search.run(target, std::min(share, options.node_limit - plan.nodes));
-      plan.nodes += search.nodes();
-      if (answer == Search::Answer::kYes) consider(search.offsets());
-      if (answer != Search::Answer::kUnknown) break;
+  // First the lower bound itself, which is where most nets end, then the middle of what is left.
+  std::uint64_t low = plan.lower_bound;         // the least peak that is still worth a try
+  std::uint64_t impossible = plan.lower_bound;  // known: less than this cannot be
+  if (plan.peak > low && blocks.size() <= kMostSearched) {
+    MemorySearch search(blocks);
+    std::uint64_t target = low;
+    while (low < plan.peak && plan.nodes < options.node_limit) {
+      const auto answer = search.run(target, (options.node_limit - plan.nodes + 1) / 2);
+      plan.nodes = search.nodes();
+      if (answer == MemorySearch::Answer::kYes) {
+        consider(search.offsets());
+      } else {
+        low = target + options.alignment;
+        if (answer == MemorySearch::Answer::kNo) impossible = low;
+      }
+      target = low + (plan.peak - low) / 2 / options.alignment * options.alignment;
     }
-    if (answer == Search::Answer::kUnknown) break;
-    impossible = answer == Search::Answer::kNo && target + options.alignment >= plan.peak;
-    target = plan.peak - options.alignment;
   }
   plan.proof = plan.peak == plan.lower_bound ? plan::Proof::kOptimal
-               : impossible                  ? plan::Proof::kSearched
+               : impossible == plan.peak     ? plan::Proof::kSearched
                                              : plan::Proof::kOpen;
   if (blocks.empty()) plan.peak = 0;
   return plan;

@@ -2,8 +2,8 @@
 // are counts of search nodes, never time.
 //
 // First greedy placement under several orders (by size, by area, by length, by start; first fit and best fit: Pisarchyk
-// and Lee, arXiv 2001.03288), then, while the best lies above the lower bound, a depth-first search over canonical
-// placements (M. D. Moffitt, MiniMalloc, ASPLOS 2023, doi 10.1145/3623278.3624752). Never worse than greedy by size.
+// and Lee, arXiv 2001.03288), then, while the best lies above the lower bound, the exact search of memory_search.h.
+// Never worse than greedy by size.
 #pragma once
 
 #include <cstdint>
