@@ -1,5 +1,6 @@
 #include "scheduler/model/model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
@@ -36,9 +37,16 @@ Status check_names(const std::vector<T>& list, const char* kind) {
   return {};
 }
 
-Status check_sensor(const Sensor& sensor, Duration hyperperiod) {
+// Longest time of anything in a problem: sums of a few stay far from the end of 64 bits.
+constexpr Duration kMostTime = seconds(1000);
+constexpr std::size_t kMostSegments = 16;
+
+Status check_sensor(const Sensor& sensor, Duration hyperperiod, bool reference) {
   const std::string where = "sensor '" + sensor.name + "': ";
   if (sensor.period.ns <= 0) return fail(Code::kConfiguration, where + "the period must be positive");
+  if (sensor.period > kMostTime || sensor.delay_max > kMostTime) {
+    return fail(Code::kConfiguration, where + "period and delays must not exceed 1000 s");
+  }
   if (sensor.delay_min.ns < 0 || sensor.delay_max < sensor.delay_min) {
     return fail(Code::kConfiguration, where + "delays must satisfy 0 <= delay_min <= delay_max");
   }
@@ -47,11 +55,15 @@ Status check_sensor(const Sensor& sensor, Duration hyperperiod) {
   }
   Duration spread = sensor.delay_max - sensor.delay_min;
   if (sensor.phase) {
-    if (sensor.drift_ppm != 0) {
+    if (sensor.drift_ppm != 0 && !reference) {
       return fail(Code::kConfiguration,
                   where + "a sensor that is locked to the table has no drift; put it into jitter");
     }
     if (sensor.phase->jitter.ns < 0) return fail(Code::kConfiguration, where + "the phase jitter is negative");
+    if (sensor.phase->offset > kMostTime || sensor.phase->offset < Duration{-kMostTime.ns} ||
+        sensor.phase->jitter > kMostTime) {
+      return fail(Code::kConfiguration, where + "phase and jitter must not exceed 1000 s");
+    }
     if (!sample_pattern(sensor, hyperperiod)) {
       return fail(Code::kConfiguration, where + "a period of " + ms_text(sensor.period) +
                                             " never lines up with the hyperperiod of " + ms_text(hyperperiod) +
@@ -65,6 +77,54 @@ Status check_sensor(const Sensor& sensor, Duration hyperperiod) {
     return fail(Code::kConfiguration, where + "the arrival jitter of " + ms_text(spread) +
                                           " is not below the period of " + ms_text(sensor.period) +
                                           ", so samples could overtake each other");
+  }
+  return {};
+}
+
+Status check_segments(const Problem& problem, const Variant& variant, const Budget& budget, const std::string& which) {
+  if (budget.segments.empty()) return {};
+  if (budget.segments.size() > kMostSegments) {
+    return fail(Code::kConfiguration,
+                which + "more than " + std::to_string(kMostSegments) + " segments in one job are not planned");
+  }
+  if (budget.segments.front().unit || budget.segments.back().unit) {
+    return fail(Code::kConfiguration, which +
+                                          "a job begins and ends on the cores, where inputs are latched and the output "
+                                          "is published: add a segment for submission or completion");
+  }
+  Duration sum;
+  for (std::size_t i = 0; i < budget.segments.size(); ++i) {
+    const Segment& segment = budget.segments[i];
+    const std::string here = which + "segment " + std::to_string(i + 1) + ": ";
+    if (segment.unit && *segment.unit >= problem.board.units.size()) {
+      return fail(Code::kConfiguration, here + "the board has no such unit");
+    }
+    if (segment.time.ns <= 0 || segment.time > kMostTime) {
+      return fail(Code::kConfiguration, here + "a budget must be positive and at most 1000 s");
+    }
+    if (segment.guard.ns < 0 || segment.guard > kMostTime) {
+      return fail(Code::kConfiguration, here + "a guard must lie in 0 to 1000 s");
+    }
+    const bool gpu = segment.unit && problem.board.units[*segment.unit].kind == UnitKind::kGpuPartition;
+    if (segment.guard.ns > 0 && !gpu) {
+      return fail(Code::kConfiguration, here + "only a segment on a GPU partition has a guard");
+    }
+    const std::set<std::uint32_t> distinct(segment.mutexes.begin(), segment.mutexes.end());
+    if (distinct.size() != segment.mutexes.size()) {
+      return fail(Code::kConfiguration, here + "it names a mutex twice");
+    }
+    for (const std::uint32_t mutex : distinct) {
+      if (mutex >= problem.mutexes.size()) return fail(Code::kConfiguration, here + "unknown mutex");
+      if (variant.arena_mutex == mutex) {
+        return fail(Code::kConfiguration, here + "mutex '" + problem.mutexes[mutex].name +
+                                              "' guards the arena, which the whole job holds already");
+      }
+    }
+    sum += segment.time;
+  }
+  if (sum != budget.time) {
+    return fail(Code::kConfiguration,
+                which + "the budget of " + ms_text(budget.time) + " is not the sum of its segments, " + ms_text(sum));
   }
   return {};
 }
@@ -86,6 +146,10 @@ Status check_stage(const Problem& problem, std::size_t index) {
     if (variant.resident < 0 || variant.arena < 0) {
       return fail(Code::kConfiguration, where + "variant '" + variant.name + "' needs a negative amount of memory");
     }
+    if (variant.arena_mutex && (*variant.arena_mutex >= problem.mutexes.size() || variant.arena == 0)) {
+      return fail(Code::kConfiguration, where + "variant '" + variant.name +
+                                            "' shares an arena under an unknown mutex, or has no arena to share");
+    }
     if (variant.budgets.empty())
       return fail(Code::kConfiguration, where + "variant '" + variant.name + "' has no budget");
     std::set<int> cores;
@@ -99,9 +163,12 @@ Status check_stage(const Problem& problem, std::size_t index) {
         return fail(Code::kConfiguration, which + "two budgets for " + std::to_string(budget.cores) + " cores");
       }
       if (budget.time.ns <= 0) return fail(Code::kConfiguration, which + "a budget must be positive");
+      if (budget.time > kMostTime) return fail(Code::kConfiguration, which + "a budget must not exceed 1000 s");
+      TAKT_RETURN_IF_ERROR(check_segments(problem, variant, budget, which));
     }
   }
   if (stage.slack.ns < 0) return fail(Code::kConfiguration, where + "the slack is negative");
+  if (stage.slack > kMostTime) return fail(Code::kConfiguration, where + "a slack must not exceed 1000 s");
   TAKT_RETURN_IF_ERROR(check_names(stage.inputs, "input").map_error([&](Error e) {
     return std::move(e).with_context("stage '" + stage.name + "'");
   }));
@@ -151,7 +218,66 @@ Status check_chain(const Problem& problem, const Chain& chain) {
   return {};
 }
 
+Status check_disparity(const Problem& problem, const Disparity& disparity) {
+  const std::string where = "disparity '" + disparity.name + "': ";
+  if (disparity.stage >= problem.stages.size()) return fail(Code::kConfiguration, where + "unknown stage");
+  if (disparity.limit.ns <= 0) return fail(Code::kConfiguration, where + "the limit must be positive");
+  const std::set<std::uint32_t> distinct(disparity.chains.begin(), disparity.chains.end());
+  if (distinct.size() < 2 || distinct.size() != disparity.chains.size()) {
+    return fail(Code::kConfiguration, where + "samples of at least two different chains are compared");
+  }
+  for (const std::uint32_t index : disparity.chains) {
+    if (index >= problem.chains.size()) return fail(Code::kConfiguration, where + "unknown chain");
+    const std::vector<std::uint32_t>& path = problem.chains[index].stages;
+    if (std::count(path.begin(), path.end(), disparity.stage) != 1) {
+      return fail(Code::kConfiguration, where + "chain '" + problem.chains[index].name + "' does not lead through '" +
+                                            problem.stages[disparity.stage].name + "' once");
+    }
+  }
+  return {};
+}
+
+Status check_phase_lock(const Problem& problem, const PhaseLock& lock) {
+  const std::string where = "phase lock: ";
+  if (lock.sensor >= problem.sensors.size()) return fail(Code::kConfiguration, where + "unknown sensor");
+  const Sensor& sensor = problem.sensors[lock.sensor];
+  if (!sensor.phase) {
+    return fail(Code::kConfiguration,
+                where + "sensor '" + sensor.name + "' has no phase; say where in the table its stamps are to lie");
+  }
+  if (lock.gap.ns < 0 || lock.filter.ns < 0 || lock.hold_over.ns < 0 || lock.filter > problem.hyperperiod ||
+      lock.gap >= problem.hyperperiod || lock.hold_over > kMostTime) {
+    return fail(Code::kConfiguration,
+                where + "gap, filter term and hold-over must not be negative, and gap and filter be below H");
+  }
+  const Duration correction = largest_correction(lock, sensor, problem.hyperperiod);
+  if (lock.gap < correction) {
+    return fail(Code::kConfiguration,
+                where + "the gap of " + ms_text(lock.gap) + " is smaller than the largest correction, " +
+                    ms_text(correction) +
+                    " (drift times hyperperiod plus the filter term); reserve at least that much");
+  }
+  if (sensor.phase->jitter < correction) {
+    return fail(Code::kConfiguration, where + "between two corrections the stamps of '" + sensor.name +
+                                          "' move by up to " + ms_text(correction) + ", but its phase jitter is " +
+                                          ms_text(sensor.phase->jitter) + "; declare at least that much");
+  }
+  return {};
+}
+
 }  // namespace
+
+std::vector<Segment> segments_of(const Budget& budget) {
+  if (!budget.segments.empty()) return budget.segments;
+  Segment whole;
+  whole.time = budget.time;
+  return {whole};
+}
+
+Duration largest_correction(const PhaseLock& lock, const Sensor& sensor, Duration hyperperiod) {
+  const auto drift_ppb = static_cast<std::int64_t>(std::ceil(sensor.drift_ppm * 1000.0));
+  return {scale_up(hyperperiod.ns, drift_ppb, 1'000'000'000) + lock.filter.ns};
+}
 
 std::string ms_text(Duration d) {
   char text[64];
@@ -193,6 +319,23 @@ const char* name_of(Provenance provenance) {
     case Provenance::kDeclared: return "declared";
     case Provenance::kExploratory: return "exploratory";
     case Provenance::kProfiled: return "profiled";
+  }
+  return "?";
+}
+
+const char* name_of(UnitKind kind) {
+  switch (kind) {
+    case UnitKind::kCopyEngine: return "copy engine";
+    case UnitKind::kGpuPartition: return "GPU partition";
+  }
+  return "?";
+}
+
+const char* name_of(Interference interference) {
+  switch (interference) {
+    case Interference::kAny: return "any";
+    case Interference::kCores: return "cores";
+    case Interference::kNone: return "none";
   }
   return "?";
 }
@@ -247,8 +390,15 @@ Status check(const Problem& problem) {
       return fail(Code::kConfiguration, where + "cpu " + std::to_string(core.cpu) + " is listed twice");
     }
   }
+  std::vector<Mutex> resources = problem.mutexes;  // of all kinds, which share their names' space
+  for (const Core& core : problem.board.cores) resources.push_back({core.name});
+  for (const Unit& unit : problem.board.units) resources.push_back({unit.name});
+  TAKT_RETURN_IF_ERROR(check_names(resources, "resource"));
   TAKT_RETURN_IF_ERROR(check_names(problem.sensors, "sensor"));
-  for (const Sensor& sensor : problem.sensors) TAKT_RETURN_IF_ERROR(check_sensor(sensor, problem.hyperperiod));
+  for (std::size_t i = 0; i < problem.sensors.size(); ++i) {
+    const bool reference = problem.phase_lock && problem.phase_lock->sensor == i;
+    TAKT_RETURN_IF_ERROR(check_sensor(problem.sensors[i], problem.hyperperiod, reference));
+  }
   if (problem.stages.empty()) return fail(Code::kConfiguration, "no stage");
   TAKT_RETURN_IF_ERROR(check_names(problem.stages, "stage"));
   for (std::size_t i = 0; i < problem.stages.size(); ++i) TAKT_RETURN_IF_ERROR(check_stage(problem, i));
@@ -264,6 +414,15 @@ Status check(const Problem& problem) {
   }
   TAKT_RETURN_IF_ERROR(check_names(problem.chains, "chain"));
   for (const Chain& chain : problem.chains) TAKT_RETURN_IF_ERROR(check_chain(problem, chain));
+  TAKT_RETURN_IF_ERROR(check_names(problem.disparities, "disparity limit"));
+  for (const Disparity& disparity : problem.disparities) TAKT_RETURN_IF_ERROR(check_disparity(problem, disparity));
+  if (problem.phase_lock) TAKT_RETURN_IF_ERROR(check_phase_lock(problem, *problem.phase_lock));
+  if (problem.ticks != 0 && (problem.ticks < (problem.hyperperiod.ns + 999) / 1000 ||
+                             problem.ticks % (1000 * unit) != 0 || problem.ticks > problem.hyperperiod.ns)) {
+    return fail(Code::kConfiguration, std::to_string(problem.ticks) +
+                                          " ticks per hyperperiod are longer than 1 us, shorter than 1 ns, or no "
+                                          "multiple of 1000 times the stages' rates");
+  }
   return {};
 }
 
@@ -328,7 +487,18 @@ Digest digest_of(const Problem& problem) {
       for (const Budget& budget : variant.budgets) {
         add(budget.cores);
         add(budget.time.ns);
+        // Kinds of things that a problem does not have leave no trace, so that digests outlive them.
+        if (budget.interference != Interference::kAny) add(-static_cast<std::int64_t>(budget.interference));
+        if (!budget.segments.empty()) add_size(budget.segments.size());
+        for (const Segment& segment : budget.segments) {
+          add(segment.unit ? static_cast<std::int64_t>(*segment.unit) : -1);
+          add(segment.time.ns);
+          add(segment.guard.ns);
+          add_size(segment.mutexes.size());
+          for (const std::uint32_t mutex : segment.mutexes) add(mutex);
+        }
       }
+      if (variant.arena_mutex) add(*variant.arena_mutex);
     }
     add_size(stage.inputs.size());
     for (const Input& input : stage.inputs) {
@@ -347,6 +517,30 @@ Digest digest_of(const Problem& problem) {
     for (const std::uint32_t stage : chain.stages) add(stage);
     for (const std::optional<Duration>& limit : chain.limits) add(limit ? limit->ns : -1);
   }
+  for (const Unit& unit : problem.board.units) {
+    add_text("unit");
+    add_text(unit.name);
+    add(static_cast<std::int64_t>(unit.kind));
+  }
+  for (const Mutex& mutex : problem.mutexes) {
+    add_text("mutex");
+    add_text(mutex.name);
+  }
+  for (const Disparity& disparity : problem.disparities) {
+    add_text("disparity");
+    add_text(disparity.name);
+    add(disparity.stage);
+    add_size(disparity.chains.size());
+    for (const std::uint32_t chain : disparity.chains) add(chain);
+    add(disparity.limit.ns);
+  }
+  if (problem.phase_lock) {
+    add_text("phase lock");
+    add(problem.phase_lock->sensor);
+    for (const Duration d : {problem.phase_lock->gap, problem.phase_lock->filter, problem.phase_lock->hold_over})
+      add(d.ns);
+  }
+  if (problem.ticks != 0) add(problem.ticks);
   return digester.finish();
 }
 
@@ -362,6 +556,11 @@ Digest Schedule::hash() const {
     add(choice.variant);
     add(choice.budget.cores);
     add(choice.budget.time.ns);
+    // As in digest_of: a table on cores alone hashes as it did before there were segments.
+    for (const Segment& segment : choice.budget.segments) {
+      add(segment.unit ? static_cast<std::int64_t>(*segment.unit) : -1);
+      add(segment.time.ns);
+    }
   }
   add_size(slots.size());
   for (const Slot& slot : slots) {
@@ -371,6 +570,8 @@ Digest Schedule::hash() const {
     for (const std::uint32_t core : slot.cores) add(core);
     add(slot.start);
     add(slot.end);
+    if (slot.segment != 0) add(slot.segment);
+    if (slot.unit) add(-1 - static_cast<std::int64_t>(*slot.unit));
   }
   add_size(bindings.size());
   for (const Binding& binding : bindings) {

@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxGang = 2;  // cores of one job in this version
 
 // ---- the problem ----------------------------------------------------------------------------------------------
 
-// A CPU core of the board. Copy engines, GPU partitions and mutexes join here as further kinds.
+// A CPU core of the board.
 struct Core {
   std::string name;
   int cpu = 0;              // index for affinity
@@ -28,10 +28,20 @@ struct Core {
   Duration publish_window;  // p: how long publication may take
 };
 
+// A resource beside the cores that holds one segment at a time, never preempted by plan: a copy engine (one per
+// direction, where the hardware has two), or a compute partition of a GPU (all of it, a green context, a MIG slice).
+enum class UnitKind { kCopyEngine, kGpuPartition };
+const char* name_of(UnitKind kind);
+struct Unit {
+  std::string name;
+  UnitKind kind = UnitKind::kGpuPartition;
+};
+
 struct Board {
   std::string name;
   std::vector<Core> cores;
-  Duration clock_error;     // between the timelines of two cores
+  std::vector<Unit> units = {};
+  Duration clock_error;     // between the timelines of two cores; a unit runs on that of the core that releases it
   std::int64_t memory = 0;  // bytes for weights, pools and arenas; 0: not checked
 };
 
@@ -68,21 +78,52 @@ std::optional<SamplePattern> sample_pattern(const Sensor& sensor, Duration hyper
 enum class Provenance { kDeclared, kExploratory, kProfiled };
 const char* name_of(Provenance provenance);
 
+// What may run on the board beside a job without making its budget void.
+enum class Interference {
+  kAny,    // anything: the budget was taken under full load, or its margin covers it
+  kCores,  // jobs on other cores; nothing on any unit but this job's own segments
+  kNone,   // no other job at all
+};
+const char* name_of(Interference interference);
+
+// A part of a job on one resource: CPU submit, copy, GPU, CPU complete (DESIGN section 2). Each has its own slot. A
+// unit's segment is submitted before and released at its slot's start by the dispatcher of the job's last core.
+struct Segment {
+  std::optional<std::uint32_t> unit;  // index into Board::units; nullopt: the stage's home cores, all of them
+  Duration time;                      // budget of this segment, from its actual start
+  // GPU segments: an overrun is not aborted, the next submission is dropped; what was submitted already ends within
+  // the guard, so the partition stays free that long behind the slot.
+  Duration guard;
+  std::vector<std::uint32_t> mutexes;  // indices into Problem::mutexes, held from the slot's start to its end
+};
+
 // Wall time a job may take from its actual start on `cores` cores, and where the figure is from.
 struct Budget {
   int cores = 1;
-  Duration time;
+  Duration time;                       // with segments: their sum
+  std::vector<Segment> segments = {};  // in order, the first and the last on the cores; empty: one, on the cores
+  Interference interference = Interference::kAny;
   Provenance provenance = Provenance::kDeclared;
   std::uint64_t samples = 0;
   double margin = 0;  // budget = high-water mark * margin
-  Duration high_water;
+  Duration high_water = {};
 };
+
+// The segments of a job with this budget: the declared ones, or the one on the cores.
+std::vector<Segment> segments_of(const Budget& budget);
 
 struct Variant {
   std::string name;
   std::vector<Budget> budgets;  // one per admissible k
   std::int64_t resident = 0;    // bytes kept for the whole run: weights, state, its share of the pools
-  std::int64_t arena = 0;       // bytes used while a job runs
+  std::int64_t arena = 0;       // bytes used while a job runs, from its first segment's start to its last one's end
+  // Index into Problem::mutexes: the arena is one block of memory with those of all stages that name the same mutex,
+  // and every job holds it from its first segment's start to its last one's end.
+  std::optional<std::uint32_t> arena_mutex = {};
+};
+
+struct Mutex {
+  std::string name;
 };
 
 // What applies when the bound producer job produced nothing.
@@ -121,18 +162,44 @@ struct Chain {
   std::optional<Duration> limits[kQuantities];
 };
 
+// Limit on the time disparity of a fusion stage: the largest difference of the stamp references of the samples that one
+// of its jobs brings together, one sample by each chain (as far as that stage, which lies on all of them).
+struct Disparity {
+  std::string name;
+  std::uint32_t stage = 0;
+  std::vector<std::uint32_t> chains;  // indices, at least two
+  Duration limit;
+};
+
+// The table's clock follows the stamps of one sensor: at the end of a hyperperiod the idle gap reserved there is
+// lengthened or shortened, slots are never scaled. The sensor has a phase and a drift; its phase jitter covers what
+// drift and filter leave. When the reference is lost the table holds over for a while, then a declared mode is entered.
+struct PhaseLock {
+  std::uint32_t sensor = 0;
+  Duration gap;        // at the end of the hyperperiod, free of slots, slack and guards on every resource
+  Duration filter;     // how far the filter's estimate of the phase may be off
+  Duration hold_over;  // how long the table runs on without its reference
+};
+// The largest correction at one boundary: drift * H + filter, rounded up. A gap below it is refused.
+Duration largest_correction(const PhaseLock& lock, const Sensor& sensor, Duration hyperperiod);
+
 struct Problem {
   std::string name;
   Board board;
   Duration hyperperiod;  // H, whole nanoseconds
   std::vector<Sensor> sensors;
+  std::vector<Mutex> mutexes;
   std::vector<Stage> stages;  // in an order in which every non-feedback input precedes its consumer
   std::vector<Chain> chains;
+  std::vector<Disparity> disparities;
+  std::optional<PhaseLock> phase_lock;
+  std::int64_t ticks = 0;  // N; 0: the smallest for the chosen rates. Modes share the tick, so theirs is given
 };
 
 // Everything a table relies on: names unique, indices in range, non-feedback inputs precede their consumers, chains
-// follow inputs, samples of a sensor cannot overtake each other, w and p inside [0, 5 ms]. kConfiguration with the
-// first fault. Synthesis and validation assume a problem that passes.
+// follow inputs, samples of a sensor cannot overtake each other, w and p inside [0, 5 ms], segments begin and end on
+// the cores, the gap of a phase lock holds its corrections. kConfiguration with the first fault. Synthesis and
+// validation assume a problem that passes.
 Status check(const Problem& problem);
 
 // Over everything that decides the answer: a certificate belongs to one problem.
@@ -161,13 +228,16 @@ struct TickClock {
 // The smallest N that is a multiple of 1000 * lcm(jobs per hyperperiod) with H / N <= 1 us.
 Tick ticks_per_hyperperiod(Duration hyperperiod, const std::vector<std::int64_t>& jobs_per_hyperperiod);
 
-// A slot: end = start + w + budget + p, on each of its cores at the same time.
+// A slot: end = start + w + budget, and + p in a job's last slot, where the output is published; on each of its cores
+// at the same time. Inputs are latched at the start of a job's first slot. w and p are those of the home cores.
 struct Slot {
   std::uint32_t stage = 0;
   std::uint32_t job = 0;             // 0 .. rate - 1 within the hyperperiod
-  std::vector<std::uint32_t> cores;  // indices into Board::cores; the last one publishes
+  std::vector<std::uint32_t> cores;  // indices into Board::cores, the last one publishes; none in a unit's slot
   Tick start = 0;
-  Tick end = 0;  // may exceed N
+  Tick end = 0;                            // may exceed N
+  std::uint32_t segment = 0;               // of the job, in order
+  std::optional<std::uint32_t> unit = {};  // index into Board::units
 };
 
 // Absolute producer job of input `input` of consumer job (hyperperiod h, job j): (h + producer_shift) * rate +
@@ -194,13 +264,19 @@ struct ChainBound {
   std::string terms;  // how the latency bound adds up, in words
 };
 
+struct DisparityBound {
+  Duration bound;
+  std::string terms;  // which samples lie that far apart, in words
+};
+
 struct Schedule {
   TickClock clock;
-  std::vector<Choice> choices;        // by stage
-  std::vector<Slot> slots;            // by (start, stage, job)
-  std::vector<Binding> bindings;      // by (stage, job, input); stage inputs only
-  std::vector<ChainBound> bounds;     // by chain
-  [[nodiscard]] Digest hash() const;  // over everything that decides bytes: clock, choices, slots, bindings
+  std::vector<Choice> choices;              // by stage
+  std::vector<Slot> slots;                  // by (start, stage, job, segment)
+  std::vector<Binding> bindings;            // by (stage, job, input); stage inputs only
+  std::vector<ChainBound> bounds;           // by chain
+  std::vector<DisparityBound> disparities;  // by limit
+  [[nodiscard]] Digest hash() const;        // over everything that decides bytes: clock, choices, slots, bindings
 };
 
 enum class Verdict { kFeasible, kInfeasible, kUndecided };
