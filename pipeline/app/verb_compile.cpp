@@ -26,6 +26,7 @@ struct Options {
   std::vector<std::string> fixes;
   std::vector<std::uint16_t> parts = {1, 2};
   std::string dump_after;
+  bool unoptimised = false;
   bool json = false;
 };
 
@@ -75,6 +76,7 @@ Status run(const Options& options) {
   compiler::Options compile;
   TAKT_ASSIGN(compile.target, target_of(options.target));
   compile.parts = options.parts;
+  compile.optimise = !options.unoptimised;
   for (const std::string& text : options.fixes) TAKT_RETURN_IF_ERROR(fix(text, compile));
 
   std::string onnx;
@@ -140,6 +142,8 @@ void add_compile(CLI::App& app, Command& chosen) {
                    "fix a symbolic dimension (height=256) or the shape of an input (images=1x3x256x416)");
   verb->add_option("--parts", options->parts, "numbers of workers that the plan admits (default: 1,2)")->delimiter(',');
   verb->add_option("--file", options->file, "the ONNX file, in place of the one that the contract names");
+  verb->add_flag("--unoptimised", options->unoptimised,
+                 "leave the passes out: the other side of `takt plan diff` when a pass is suspected");
   verb->add_option("--dump-after", options->dump_after, "print the graph after this pass (import, ...)");
   verb->add_flag("--json", options->json, "describe the plan as JSON on stdout");
   verb->callback([options, &chosen] {

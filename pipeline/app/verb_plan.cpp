@@ -1,4 +1,4 @@
-// takt plan: look at a compiled plan, time its steps, run it, and find where two differ.
+// takt plan: look at a compiled plan, time its steps. Running it and finding where two differ: verb_plan_run.cpp.
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -6,19 +6,15 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
-#include <cctype>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
-#include "runtime/base/file.h"
-#include "runtime/base/npy.h"
-#include "runtime/base/suggest.h"
+#include "pipeline/app/verb_plan.h"
 #include "runtime/base/time.h"
 #include "runtime/exec/session.h"
 #include "runtime/exec/trace.h"
@@ -175,163 +171,6 @@ Status bench(const BenchOptions& options) {
   return {};
 }
 
-struct RunOptions {
-  std::string plan;
-  std::vector<std::string> inputs;
-  std::string out;
-  std::string dump;
-};
-
-Result<kernels::DType> dtype_of(const std::string& npy) {
-  using kernels::DType;
-  static const std::pair<const char*, DType> kTypes[] = {
-      {"<f4", DType::kF32}, {"<f2", DType::kF16}, {"<i8", DType::kI64}, {"<i4", DType::kI32},
-      {"|i1", DType::kI8},  {"|u1", DType::kU8},  {"|b1", DType::kBool}};
-  for (const auto& [name, type] : kTypes) {
-    if (npy == name) return type;
-  }
-  return fail(Code::kInput, "element type " + npy + " is none of takt's; convert the array, for example to float32");
-}
-
-NpyArray array_of(const exec::TracedTensor& t) {
-  static const char* const kNames[] = {"", "<f4", "<f2", "<i8", "<i4", "|i1", "|u1", "|b1"};
-  return {kNames[static_cast<int>(t.dtype)], {t.shape.dims, t.shape.dims + t.shape.rank}, t.bytes};
-}
-
-// A tensor's name as a file's: letters, digits, dot, dash; everything else an underscore.
-std::string file_name(const std::string& tensor) {
-  std::string out;
-  for (const char c : tensor) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
-    out += plain ? c : '_';
-  }
-  return out.substr(0, 200) + ".npy";
-}
-
-std::string extents(const std::vector<std::int64_t>& shape) {
-  std::string out = "[";
-  for (const std::int64_t extent : shape) out += (out.size() > 1 ? "," : "") + std::to_string(extent);
-  return out + "]";
-}
-
-// FILE or NAME=FILE, by slot; made-up numbers where nothing is given.
-Result<std::vector<std::vector<std::byte>>> inputs_of(const plan::Plan& plan, const std::vector<std::string>& given) {
-  const plan::Description& d = plan.description();
-  std::vector<std::vector<std::byte>> out(d.inputs.size());
-  for (const std::string& text : given) {
-    const std::size_t equals = text.find('=');
-    const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
-    const auto slot = name.empty() ? std::optional<std::size_t>(0) : plan.find_input(name);
-    if (!slot || d.inputs.empty() || (name.empty() && d.inputs.size() != 1)) {
-      std::vector<std::string> names;
-      for (const std::uint32_t input : d.inputs) names.push_back(d.tensors[input].name);
-      return fail(Code::kUsage, "'" + text + "' names no input (NAME=FILE.npy)" + did_you_mean(name, names));
-    }
-    const plan::Tensor& tensor = d.tensors[d.inputs[*slot]];
-    const std::string path = equals == std::string::npos ? text : text.substr(equals + 1);
-    TAKT_ASSIGN(const NpyArray array, read_npy(path));
-    TAKT_ASSIGN(const kernels::DType type,
-                dtype_of(array.type).map_error([&](Error error) { return std::move(error).with_context(path); }));
-    const std::vector<std::int64_t> shape(tensor.shape.dims, tensor.shape.dims + tensor.shape.rank);
-    if (type != tensor.dtype || array.shape != shape) {
-      return fail(Code::kInput, path + ": input '" + tensor.name + "' is " + kernels::name_of(tensor.dtype) +
-                                    extents(shape) + ", the file has " + kernels::name_of(type) + extents(array.shape));
-    }
-    out[*slot] = array.bytes;
-  }
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (out[i].empty()) out[i] = exec::made_up_input(d.tensors[d.inputs[i]]);
-  }
-  return out;
-}
-
-Status write_all(const std::string& folder, const std::vector<exec::TracedTensor>& tensors) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return fail(Code::kEnvironment, folder + ": cannot be created: " + error.message());
-  for (const exec::TracedTensor& t : tensors) {
-    TAKT_RETURN_IF_ERROR(write_file_atomically(folder + "/" + file_name(t.name), npy_bytes(array_of(t))));
-  }
-  return {};
-}
-
-Status run_once(const RunOptions& options) {
-  TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(options.plan));
-  TAKT_ASSIGN(const auto inputs, inputs_of(*plan, options.inputs));
-  TAKT_ASSIGN(const std::vector<exec::TracedTensor> traced, exec::trace(plan, inputs));
-  if (!options.dump.empty()) TAKT_RETURN_IF_ERROR(write_all(options.dump, traced));
-  std::vector<exec::TracedTensor> outputs;
-  for (const std::uint32_t output : plan->description().outputs) {
-    const plan::Tensor& tensor = plan->description().tensors[output];
-    const auto found = std::find_if(traced.rbegin(), traced.rend(),
-                                    [&](const exec::TracedTensor& t) { return t.name == tensor.name; });
-    if (found == traced.rend()) continue;
-    outputs.push_back(*found);
-    double low = 0, high = 0, sum = 0;
-    const auto* values = reinterpret_cast<const float*>(found->bytes.data());
-    for (std::size_t i = 0; found->dtype == kernels::DType::kF32 && i < found->bytes.size() / 4; ++i) {
-      const auto v = static_cast<double>(values[i]);
-      low = i == 0 ? v : std::min(low, v);
-      high = i == 0 ? v : std::max(high, v);
-      sum += v;
-    }
-    std::printf("%s: %zu bytes of %s, %.6g to %.6g, sum %.9g\n", tensor.name.c_str(), found->bytes.size(),
-                kernels::name_of(found->dtype), low, high, sum);
-  }
-  return options.out.empty() ? Status() : write_all(options.out, outputs);
-}
-
-struct DiffOptions {
-  std::string a, b;
-  std::vector<std::string> inputs;
-  double tolerance = 1e-4;
-};
-
-// A folder holds one .npy file per tensor, named as `takt plan run --dump-tensors` names them.
-Result<std::vector<exec::TracedTensor>> traced_of(const std::string& path, const std::vector<std::string>& given) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (!fs::is_directory(path, error)) {
-    TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(path));
-    TAKT_ASSIGN(const auto inputs, inputs_of(*plan, given));
-    TAKT_ASSIGN(std::vector<exec::TracedTensor> traced, exec::trace(plan, inputs));
-    for (exec::TracedTensor& t : traced) t.name = file_name(t.name);
-    return traced;
-  }
-  std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    if (entry.path().extension() == ".npy") files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
-  if (files.empty()) return fail(Code::kInput, path + ": holds no .npy file");
-  std::vector<exec::TracedTensor> out;
-  for (const std::string& file : files) {
-    TAKT_ASSIGN(NpyArray array, read_npy(file));
-    TAKT_ASSIGN(const kernels::DType type, dtype_of(array.type));
-    kernels::Shape shape;
-    for (const std::int64_t extent : array.shape) shape.dims[shape.rank++] = extent;
-    out.push_back({fs::path(file).filename().string(), out.size(), type, shape, std::move(array.bytes)});
-  }
-  return out;
-}
-
-Status diff(const DiffOptions& options) {
-  TAKT_ASSIGN(const auto a, traced_of(options.a, options.inputs));
-  TAKT_ASSIGN(const auto b, traced_of(options.b, options.inputs));
-  const exec::Divergence d = exec::compare(a, b, options.tolerance);
-  std::printf("%zu tensors compared, %zu of the first without a partner\n", d.compared, d.unmatched);
-  if (d.compared == 0) {
-    return fail(Code::kInput, "no tensor has the same name and size in both; were they made from one model?");
-  }
-  std::printf("largest difference %.3g of the tensor's range%s%s\n", d.worst_difference, d.worst.empty() ? "" : ", in ",
-              d.worst.c_str());
-  if (d.first.empty()) return {};
-  char text[512];
-  std::snprintf(text, sizeof text, "the first tensor beyond %.3g of its range is %s (step %zu): %.3g",
-                options.tolerance, d.first.c_str(), d.first_step, d.first_difference);
-  return fail(Code::kGate, text);
-}
-
 }  // namespace
 
 void add_plan(CLI::App& app, Command& chosen) {
@@ -361,23 +200,7 @@ void add_plan(CLI::App& app, Command& chosen) {
   bench_verb->add_flag("--json", bench_options->json, "machine-readable figures on stdout");
   run(bench_verb, bench_options, bench);
 
-  auto run_options = std::make_shared<RunOptions>();
-  CLI::App* run_verb = verb->add_subcommand("run", "Run it once and keep what it computes as .npy files");
-  run_verb->add_option("plan", run_options->plan, "a plan written by `takt compile`")->required();
-  run_verb->add_option("--input", run_options->inputs, "FILE.npy or NAME=FILE.npy (default: made-up numbers)");
-  run_verb->add_option("-o,--out", run_options->out, "folder for the outputs");
-  run_verb->add_option("--dump-tensors", run_options->dump, "folder for the result of every step");
-  run(run_verb, run_options, run_once);
-
-  auto diff_options = std::make_shared<DiffOptions>();
-  CLI::App* diff_verb = verb->add_subcommand(
-      "diff", "Find the first tensor that differs: two plans, or a plan and a folder of .npy files");
-  diff_verb->add_option("a", diff_options->a, "a plan, or a folder written by --dump-tensors")->required();
-  diff_verb->add_option("b", diff_options->b, "the other one")->required();
-  diff_verb->add_option("--input", diff_options->inputs, "FILE.npy or NAME=FILE.npy (default: made-up numbers)");
-  diff_verb->add_option("--tolerance", diff_options->tolerance, "of a tensor's range (default: 1e-4)")
-      ->check(number_in(0, 1));
-  run(diff_verb, diff_options, diff);
+  add_plan_run(*verb, chosen);
 }
 
 }  // namespace takt::app

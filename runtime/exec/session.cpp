@@ -1,10 +1,8 @@
 #include "runtime/exec/session.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
-
-#include "runtime/base/sizes.h"
+#include <utility>
 
 namespace takt::exec {
 namespace {
@@ -14,19 +12,6 @@ using plan::Storage;
 
 bool aligned(const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % kAlignment == 0; }
 
-// Writes every page with what it holds, so that no run is the first to.
-void touch_pages(std::span<std::byte> bytes) {
-  constexpr std::size_t kPage = 4096;
-  for (std::size_t at = 0; at < bytes.size(); at += kPage) {
-    volatile std::byte& b = bytes[at];
-    b = b;
-  }
-  if (!bytes.empty()) {
-    volatile std::byte& last = bytes.back();
-    last = last;
-  }
-}
-
 std::string describe(const char* kind, std::size_t slot, const plan::Plan& plan, std::uint32_t tensor) {
   return std::string(kind) + " " + std::to_string(slot) + " ('" + plan.description().tensors[tensor].name + "')";
 }
@@ -34,86 +19,96 @@ std::string describe(const char* kind, std::size_t slot, const plan::Plan& plan,
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Plan> plan, std::span<std::byte> arena) {
+  Placement placement;
+  placement.arena = arena;
+  return create(std::move(plan), placement);
+}
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Plan> plan, const Placement& placement) {
   const plan::Description& d = plan->description();
-  if (const char* reason = kernels::unsupported(d.target)) {
+  device::Device& device = *placement.device;
+  if (const char* reason = device.unsupported(d.target)) {
     return fail(Code::kEnvironment, "the plan is for " + std::string(kernels::name_of(d.target)) +
                                         ", which this machine cannot run: " + reason +
                                         "; compile the model for this machine");
   }
-  for (std::size_t i = 0; i < d.steps.size(); ++i) {
-    if (plan->kernel(i).run == nullptr) {
-      return fail(Code::kEnvironment, "this program was built without kernel " + std::string(plan->kernel(i).name) +
-                                          " for " + kernels::name_of(d.target));
-    }
-  }
-  if (!arena.empty() && (arena.size() < d.arena_bytes || !aligned(arena.data()))) {
+  if (!placement.arena.empty() && (placement.arena.size() < d.arena_bytes || !aligned(placement.arena.data()))) {
     return fail(Code::kEnvironment, "the plan needs an arena of " + std::to_string(d.arena_bytes) +
-                                        " bytes at a multiple of 64, it was given " + std::to_string(arena.size()));
+                                        " bytes at a multiple of 64, it was given " +
+                                        std::to_string(placement.arena.size()));
   }
-
   std::unique_ptr<Session> session(new Session);
-  std::uint64_t own = arena.empty() ? d.arena_bytes : 0;
-  for (const plan::State& state : d.states) own += 2 * round_up(state.bytes, kAlignment);
-  TAKT_ASSIGN(session->owned_, memory::AlignedBuffer::create(own));
-  touch_pages(arena.first(arena.empty() ? 0 : d.arena_bytes));
-  std::byte* next = session->owned_.data();
-  std::byte* base = arena.data();
-  if (arena.empty()) {
-    base = next;
-    next += d.arena_bytes;
-  }
-  for (const plan::State& state : d.states) {
-    StateBuffer& buffer = session->states_.emplace_back();
-    buffer.bytes = state.bytes;
-    for (std::byte*& half : buffer.halves) {
-      half = next;
-      next += round_up(state.bytes, kAlignment);
+  session->plan_ = plan;
+  session->device_ = &device;
+  if (placement.arena.empty()) {
+    TAKT_ASSIGN(session->owned_, device.allocate(d.arena_bytes));
+    session->arena_ = session->owned_->data();
+  } else {
+    // On the host's own device every page is touched; on another one the addresses are that device's already.
+    if (device.properties().callers_run) {
+      TAKT_ASSIGN(session->owned_, device.import_host(placement.arena.first(d.arena_bytes)));
     }
+    session->arena_ = placement.arena.data();
+  }
+  if (placement.state) {
+    TAKT_RETURN_IF_ERROR(placement.state->accepts(*plan));
+    session->state_ = placement.state;
+  } else {
+    TAKT_ASSIGN(session->state_, StateStore::create(plan, device));
+  }
+  for (std::size_t i = 0; i < d.sections.size(); ++i) {
+    TAKT_ASSIGN(session->weights_.emplace_back(), device.constants(plan->section(i)));
   }
 
   session->inputs_.resize(d.inputs.size());
   session->outputs_.resize(d.outputs.size());
   for (std::size_t i = 0; i < d.inputs.size(); ++i) session->inputs_[i].bytes = d.tensors[d.inputs[i]].bytes;
   for (std::size_t i = 0; i < d.outputs.size(); ++i) session->outputs_[i].bytes = d.tensors[d.outputs[i]].bytes;
+  const std::size_t outputs = d.inputs.size(), previous = outputs + d.outputs.size(), next = previous + d.states.size();
   std::size_t count = 0;
   for (const plan::Step& step : d.steps) count += step.operands.size();
-  session->operands_.resize(count);
-  session->steps_.reserve(d.steps.size());
-  std::uint32_t at = 0;
+  std::vector<device::Operand> operands;
+  operands.reserve(count);  // spans into it are kept
+  std::vector<device::Call> calls;
   for (std::size_t i = 0; i < d.steps.size(); ++i) {
-    session->steps_.push_back({&plan->kernel(i), d.steps[i].params.data(), session->operands_.data() + at});
-    for (const std::uint32_t index : d.steps[i].operands) {
-      kernels::Operand& operand = session->operands_[at];
-      const Patch patch{at++, index == plan::kNone ? 0 : d.tensors[index].offset};
+    const plan::Step& step = d.steps[i];
+    for (const std::uint32_t index : step.operands) {
+      device::Operand& operand = operands.emplace_back();
       if (index == plan::kNone) continue;
       const plan::Tensor& t = d.tensors[index];
       operand.bytes = t.bytes;
+      operand.offset = t.offset;
+      const auto bound = [&](std::size_t first) { operand.binding = static_cast<std::uint32_t>(first + t.slot); };
       switch (t.storage) {
-        case Storage::kArena: operand.data = base + t.offset; break;
-        case Storage::kWeights:
-          // Verified: no step writes a tensor that lies in the weights.
-          operand.data = const_cast<std::byte*>(plan->section(t.slot).data()) + t.offset;  // NOLINT
-          break;
-        case Storage::kInput: session->inputs_[t.slot].patches.push_back(patch); break;
-        case Storage::kOutput: session->outputs_[t.slot].patches.push_back(patch); break;
-        case Storage::kStatePrevious: session->states_[t.slot].previous.patches.push_back(patch); break;
-        case Storage::kStateNext: session->states_[t.slot].next.patches.push_back(patch); break;
+        case Storage::kArena: operand.data = session->arena_ + t.offset; break;
+        // Verified: no step writes a tensor that lies in the weights.
+        case Storage::kWeights: operand.data = session->weights_[t.slot]->data() + t.offset; break;
+        case Storage::kInput: bound(0); break;
+        case Storage::kOutput: bound(outputs); break;
+        case Storage::kStatePrevious: bound(previous); break;
+        case Storage::kStateNext: bound(next); break;
       }
     }
+    calls.push_back({&plan->kernel(i), step.params.data(), std::span(operands).last(step.operands.size())});
+  }
+  TAKT_ASSIGN(session->recording_, device.record(calls, next + d.states.size(), placement.segments));
+  TAKT_ASSIGN(session->begin_, device.event());
+  TAKT_ASSIGN(session->end_, device.event());
+  if (!device.properties().callers_run) {
+    TAKT_ASSIGN(session->stream_, device.stream(0, 0));
   }
   session->most_parts_ = d.parts.back();
   session->profile_.resize(d.steps.size() * static_cast<std::size_t>(session->most_parts_));
-  session->plan_ = std::move(plan);
-  session->reset_state();
+  session->refresh_state();
   return session;
 }
 
-void Session::point(const Slot& slot, std::byte* data) {
-  for (const Patch& patch : slot.patches) operands_[patch.operand].data = data + patch.offset;
+Session::~Session() {
+  if (in_flight_) end_->wait();
 }
 
-Status Session::bind(Slot& slot, const char* kind, std::size_t index, std::uint32_t tensor, std::byte* data,
-                     std::uint64_t bytes) {
+Status Session::bind(Slot& slot, const char* kind, std::size_t index, std::uint32_t tensor, std::size_t binding,
+                     std::byte* data, std::uint64_t bytes) {
   if (bytes < slot.bytes) {
     return fail(Code::kInput, describe(kind, index, *plan_, tensor) + " needs " + std::to_string(slot.bytes) +
                                   " bytes, it was given " + std::to_string(bytes));
@@ -121,8 +116,11 @@ Status Session::bind(Slot& slot, const char* kind, std::size_t index, std::uint3
   if (!aligned(data)) {
     return fail(Code::kInput, describe(kind, index, *plan_, tensor) + " does not start at a multiple of 64 bytes");
   }
-  point(slot, data);
-  slot.bound = true;
+  if (in_flight_) {
+    return fail(Code::kUsage, describe(kind, index, *plan_, tensor) + " is in use by a job in flight; poll its end");
+  }
+  recording_->bind(binding, data);
+  slot.data = data;
   return {};
 }
 
@@ -132,8 +130,8 @@ Status Session::bind_input(std::size_t slot, std::span<const std::byte> bytes) {
                 "there is no input " + std::to_string(slot) + "; the plan has " + std::to_string(inputs_.size()));
   }
   // Verified: no step writes a tensor that lies in an input.
-  return bind(inputs_[slot], "input", slot, plan_->description().inputs[slot], const_cast<std::byte*>(bytes.data()),
-              bytes.size());  // NOLINT
+  return bind(inputs_[slot], "input", slot, plan_->description().inputs[slot], slot,
+              const_cast<std::byte*>(bytes.data()), bytes.size());  // NOLINT
 }
 
 Status Session::bind_output(std::size_t slot, std::span<std::byte> bytes) {
@@ -141,7 +139,19 @@ Status Session::bind_output(std::size_t slot, std::span<std::byte> bytes) {
     return fail(Code::kInput,
                 "there is no output " + std::to_string(slot) + "; the plan has " + std::to_string(outputs_.size()));
   }
-  return bind(outputs_[slot], "output", slot, plan_->description().outputs[slot], bytes.data(), bytes.size());
+  return bind(outputs_[slot], "output", slot, plan_->description().outputs[slot], inputs_.size() + slot, bytes.data(),
+              bytes.size());
+}
+
+void Session::bind_like(const Session& other) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    inputs_[i].data = other.inputs_[i].data;
+    recording_->bind(i, inputs_[i].data);
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    outputs_[i].data = other.outputs_[i].data;
+    recording_->bind(inputs_.size() + i, outputs_[i].data);
+  }
 }
 
 Status Session::ready(int parts) const {
@@ -154,29 +164,26 @@ Status Session::ready(int parts) const {
   }
   const plan::Description& d = plan_->description();
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (!inputs_[i].bound) return fail(Code::kUsage, describe("input", i, *plan_, d.inputs[i]) + " is not bound");
+    if (inputs_[i].data == nullptr)
+      return fail(Code::kUsage, describe("input", i, *plan_, d.inputs[i]) + " is not bound");
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    if (!outputs_[i].bound) return fail(Code::kUsage, describe("output", i, *plan_, d.outputs[i]) + " is not bound");
+    if (outputs_[i].data == nullptr)
+      return fail(Code::kUsage, describe("output", i, *plan_, d.outputs[i]) + " is not bound");
   }
   return {};
 }
 
-void Session::run_step(std::size_t step, int part, int parts) {
-  const BoundStep& s = steps_[step];
-  if (!profiling_) {
-    s.kernel->run(s.params, s.operands, part, parts);
-    return;
-  }
+void Session::run_profiled(std::size_t step, int part, int parts) {
   const HostTime begin = host_now();
-  s.kernel->run(s.params, s.operands, part, parts);
-  record(step, part, (host_now() - begin).ns);
+  recording_->run_call(step, part, parts);
+  record_time(step, part, (host_now() - begin).ns);
 }
 
 Status Session::set_budget(std::span<const Duration> worst_case, Duration job) {
-  if (!worst_case.empty() && worst_case.size() != steps_.size()) {
+  if (!worst_case.empty() && worst_case.size() != steps()) {
     return fail(Code::kConfiguration, "the budget has " + std::to_string(worst_case.size()) + " steps, the plan has " +
-                                          std::to_string(steps_.size()) + "; profile the plan again");
+                                          std::to_string(steps()) + "; profile the plan again");
   }
   worst_case_.assign(worst_case.begin(), worst_case.end());
   budget_ = job;
@@ -188,46 +195,88 @@ bool Session::may_start(std::size_t step, Duration elapsed) const {
 }
 
 std::size_t Session::run() {
+  if (stream_ != nullptr) {
+    for (std::size_t i = 0; i < segments(); ++i) {
+      if (!submit(*stream_, i)) return 0;
+    }
+    const bool done = end_->wait() == device::Progress::kDone;
+    in_flight_ = !done;
+    return done ? steps() : 0;
+  }
   const HostTime begin = worst_case_.empty() ? HostTime{} : host_now();
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
+  const std::size_t count = steps();
+  for (std::size_t i = 0; i < count; ++i) {
     if (!worst_case_.empty() && !may_start(i, host_now() - begin)) return i;
     run_step(i, 0, 1);
   }
-  return steps_.size();
+  return count;
 }
+
+Status Session::submit(device::Stream& stream, std::size_t segment) {
+  if (segment == 0 ? in_flight_ : segment != submitted_ || segment >= segments()) {
+    return fail(Code::kUsage, segment == 0 ? "a job is in flight; poll its end before the next one begins"
+                                           : "segment " + std::to_string(segment) + " of " +
+                                                 std::to_string(segments()) + " is not the next one");
+  }
+  if (segment == 0) stream.mark(*begin_);
+  stream.replay(*recording_, segment);
+  stream.mark(*end_);
+  submitted_ = segment + 1;
+  in_flight_ = true;
+  return {};
+}
+
+device::Progress Session::poll() {
+  if (!in_flight_) return device::Progress::kDone;
+  const device::Progress progress = end_->poll();
+  // In quarantine for good when lost.
+  if (progress == device::Progress::kDone) in_flight_ = false;
+  return progress;
+}
+
+Duration Session::device_time() const { return end_->since(*begin_); }
 
 void Session::publish() {
-  published_ = 1 - published_;
-  point_at_halves();
+  if (in_flight_) return;
+  state_->publish();
+  refresh_state();
 }
 
-void Session::point_at_halves() {
-  for (const StateBuffer& state : states_) {
-    point(state.previous, state.halves[published_]);
-    point(state.next, state.halves[1 - published_]);
+void Session::refresh_state() {
+  const std::size_t previous = inputs_.size() + outputs_.size(), next = previous + state_->size();
+  for (std::size_t i = 0; i < state_->size(); ++i) {
+    recording_->bind(previous + i, state_->previous(i));
+    recording_->bind(next + i, state_->next(i));
   }
 }
 
-void Session::reset_state() {
-  const plan::Description& d = plan_->description();
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    for (std::byte* half : states_[i].halves) {
-      if (d.states[i].initial == plan::kNone) {
-        std::memset(half, 0, states_[i].bytes);
-      } else {
-        std::memcpy(half, plan_->section(d.states[i].initial).data(), states_[i].bytes);
-      }
-    }
-  }
-  published_ = 0;
-  point_at_halves();
+Status Session::reset_state() {
+  TAKT_RETURN_IF_ERROR(state_->reset());
+  refresh_state();
+  return {};
 }
 
 std::span<const std::byte> Session::state(std::size_t index) const {
-  return {states_[index].halves[published_], states_[index].bytes};
+  return {state_->previous(index), state_->bytes(index)};
 }
 
-void Session::record(std::size_t step, int part, std::int64_t ns) {
+std::span<const std::byte> Session::tensor(std::uint32_t index) const {
+  const plan::Tensor& t = plan_->description().tensors[index];
+  if (owned_ != nullptr && owned_->bytes() > 0 && owned_->host() == nullptr) return {};
+  const std::byte* base = nullptr;
+  switch (t.storage) {
+    case Storage::kArena: base = arena_; break;
+    case Storage::kWeights: base = weights_[t.slot]->host(); break;
+    case Storage::kInput: base = inputs_[t.slot].data; break;
+    case Storage::kOutput: base = outputs_[t.slot].data; break;
+    case Storage::kStatePrevious: base = state_->previous(t.slot); break;
+    case Storage::kStateNext: base = state_->next(t.slot); break;
+  }
+  if (base == nullptr) return {};
+  return {base + t.offset, t.bytes};
+}
+
+void Session::record_time(std::size_t step, int part, std::int64_t ns) {
   StepProfile& p = profile_[step * static_cast<std::size_t>(most_parts_) + static_cast<std::size_t>(part)];
   const std::size_t block = p.count / StepProfile::kRunsPerBlock % StepProfile::kBlocks;
   if (p.count % StepProfile::kRunsPerBlock == 0) p.recent_maximum_ns[block] = 0;

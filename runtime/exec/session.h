@@ -1,5 +1,5 @@
-// One execution context of a plan: its arena, its state, its bindings. Creates no thread and takes no lock: the caller
-// (a stage's gang, a test, a command) runs the steps.
+// One execution context of a plan on a device: its arena, its bindings, its place in the state. Creates no thread and
+// takes no lock: the caller (a stage's gang, a test, a command) runs the steps, or submits them to a stream.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
-#include "runtime/memory/aligned_buffer.h"
+#include "runtime/device/device.h"
+#include "runtime/exec/state.h"
 #include "runtime/plan/plan.h"
 
 namespace takt::exec {
@@ -26,27 +27,51 @@ struct StepProfile {
   std::int64_t recent_maximum_ns[kBlocks] = {};
 };
 
+// What a session is given instead of making it.
+struct Placement {
+  device::Device* device = &device::cpu();
+  // At least plan.arena_bytes at a multiple of 64, addresses of the device (DESIGN: its base is assigned after
+  // scheduling); empty: the session allocates one.
+  std::span<std::byte> arena;
+  std::shared_ptr<StateStore> state;      // shared with other sessions of the stage; nullptr: one of its own
+  std::span<const std::size_t> segments;  // steps with which further segments begin, ascending; empty: one segment
+};
+
 // Memory comes at creation only; afterwards nothing is allocated, freed or locked. Sessions of one plan share its
 // weights and nothing else. Not thread-safe but for run_step, whose parts run side by side.
 class Session {
  public:
-  // `arena`: at least plan.arena_bytes at a multiple of 64 (DESIGN: its base is assigned after scheduling); empty: the
-  // session owns one. Pages of either are touched here, bytes of a given one are kept. kEnvironment when this machine
-  // cannot run the plan's target, or an arena is too small or not aligned.
+  // On the CPU. `arena`: at least plan.arena_bytes at a multiple of 64; empty: the session owns one. Pages of either
+  // are touched here, bytes of a given one are kept.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const plan::Plan> plan,
                                                  std::span<std::byte> arena = {});
+  // kEnvironment when the device cannot run the plan's target, or an arena is too small or not aligned;
+  // kConfiguration when a given state has another schema; errors of the device.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const plan::Plan> plan, const Placement& placement);
+  ~Session();  // waits for a job in flight
 
   [[nodiscard]] const plan::Plan& plan() const { return *plan_; }
+  [[nodiscard]] device::Device& device() const { return *device_; }
 
-  // Buffers of the next run; they stay bound until they are bound anew. kInput, naming both sizes, when a buffer is
-  // smaller than the tensor or does not start at a multiple of 64. No allocation on success.
+  // Buffers of the next run, addresses of the device; they stay bound until they are bound anew. kInput, naming both
+  // sizes, when a buffer is smaller than the tensor or does not start at a multiple of 64; kUsage while a job is in
+  // flight. No allocation on success.
   Status bind_input(std::size_t slot, std::span<const std::byte> bytes);
   Status bind_output(std::size_t slot, std::span<std::byte> bytes);
+  // Binds what another session of the same inputs and outputs is bound to. Contract: neither has a job in flight.
+  void bind_like(const Session& other);
 
-  // Part `part` of `parts` of a step. All parts of a step must have ended before one of the next begins (the phases of
-  // a stage). `parts` is one that the plan admits, every slot is bound: contracts of the caller, checked by ready().
-  void run_step(std::size_t step, int part, int parts);
-  [[nodiscard]] std::size_t steps() const { return steps_.size(); }
+  // Part `part` of `parts` of a step, on a device whose callers run the calls. All parts of a step must have ended
+  // before one of the next begins (the phases of a stage). `parts` is one that the plan admits, every slot is bound:
+  // contracts of the caller, checked by ready().
+  void run_step(std::size_t step, int part, int parts) {
+    if (profiling_) {
+      run_profiled(step, part, parts);
+    } else {
+      recording_->run_call(step, part, parts);
+    }
+  }
+  [[nodiscard]] std::size_t steps() const { return plan_->description().steps.size(); }
   // kUsage, in words: a slot that is not bound, or a number of parts that the plan does not admit.
   [[nodiscard]] Status ready(int parts) const;
 
@@ -57,17 +82,35 @@ class Session {
   // asks and tells the others; after a "no" the job is given up and publish() is not called.
   [[nodiscard]] bool may_start(std::size_t step, Duration elapsed) const;
 
-  // All steps on the calling thread, checking the budget before each. Returns the number of steps run: steps() when
-  // the job is complete. The caller has asked ready(1) once.
+  // The whole job on the calling thread: step by step, checking the budget before each; where callers do not run the
+  // calls, by a stream of its own, waiting for its end. Returns the number of steps run: steps() when the job is
+  // complete; 0 when the device was lost. The caller has asked ready(1) once.
   std::size_t run();
 
+  // The same for devices that work beside the caller. A job is its segments in order, submitted to one stream; segment
+  // 0 begins it. kUsage: another segment is due, or segment 0 while a job is in flight. No allocation on success.
+  Status submit(device::Stream& stream, std::size_t segment);
+  [[nodiscard]] std::size_t segments() const { return recording_->segments(); }
+  // Of all that was submitted; kDone when nothing was. While it says kPending, bound buffers, arena and next state are
+  // in quarantine: the device may still read and write them. kLost is for good, and so is the quarantine then.
+  device::Progress poll();
+  // From the begin of the job to the end of what was submitted, by the device's clock; once poll() said kDone.
+  [[nodiscard]] Duration device_time() const;
+
   // Makes the half of the state that this job wrote the one that the next job reads. A job that was given up does not
-  // publish: the state stays at its last published half.
+  // publish: the state stays at its last published half. Does nothing while a job is in flight or lost.
   void publish();
+  // After another session of the same state has published: this one reads what that one wrote. Cheap.
+  void refresh_state();
   // Back to the initial values, both halves. Not for timed threads.
-  void reset_state();
-  // The half published last.
+  Status reset_state();
+  // The half published last, where the host sees the device's memory.
   [[nodiscard]] std::span<const std::byte> state(std::size_t index) const;
+  [[nodiscard]] const std::shared_ptr<StateStore>& state_store() const { return state_; }
+
+  // What lies in the bytes of a tensor of the plan now, as stored (blocked layouts too); empty where the host does not
+  // see the device's memory or the slot is not bound. For people who look for a wrong layer.
+  [[nodiscard]] std::span<const std::byte> tensor(std::uint32_t index) const;
 
   // Off at creation. Each step then costs two clock readings a part.
   void enable_profile(bool on) { profiling_ = on; }
@@ -76,41 +119,30 @@ class Session {
   void clear_profile();
 
  private:
-  struct BoundStep {
-    const kernels::Kernel* kernel = nullptr;
-    const void* params = nullptr;
-    kernels::Operand* operands = nullptr;
-  };
-  // Where a slot's address has to go: operand `operand` lies `offset` bytes into the slot.
-  struct Patch {
-    std::uint32_t operand = 0;
-    std::uint64_t offset = 0;
-  };
+  // The binding table: inputs, outputs, states as published, states as written by this job.
   struct Slot {
-    std::vector<Patch> patches;
     std::uint64_t bytes = 0;
-    bool bound = false;
-  };
-  struct StateBuffer {
-    std::byte* halves[2] = {nullptr, nullptr};
-    std::uint64_t bytes = 0;
-    Slot previous, next;
+    std::byte* data = nullptr;  // nullptr: not bound
   };
 
   Session() = default;
-  Status bind(Slot& slot, const char* kind, std::size_t index, std::uint32_t tensor, std::byte* data,
-              std::uint64_t bytes);
-  void point(const Slot& slot, std::byte* data);
-  void point_at_halves();
-  void record(std::size_t step, int part, std::int64_t ns);
+  Status bind(Slot& slot, const char* kind, std::size_t index, std::uint32_t tensor, std::size_t binding,
+              std::byte* data, std::uint64_t bytes);
+  void run_profiled(std::size_t step, int part, int parts);
+  void record_time(std::size_t step, int part, std::int64_t ns);
 
   std::shared_ptr<const plan::Plan> plan_;
-  memory::AlignedBuffer owned_;             // arena when not given, and state
-  std::vector<kernels::Operand> operands_;  // of all steps, one after the other
-  std::vector<BoundStep> steps_;
+  device::Device* device_ = nullptr;
+  std::shared_ptr<StateStore> state_;
+  std::vector<std::shared_ptr<const device::Memory>> weights_;  // by section
+  std::unique_ptr<device::Memory> owned_;                       // arena when not given; a given one as lent
+  std::byte* arena_ = nullptr;
+  std::unique_ptr<device::Recording> recording_;
+  std::unique_ptr<device::Event> begin_, end_;
+  std::unique_ptr<device::Stream> stream_;  // of run(), where callers do not run the calls
   std::vector<Slot> inputs_, outputs_;
-  std::vector<StateBuffer> states_;
-  int published_ = 0;                 // which half
+  std::size_t submitted_ = 0;  // segments of this job
+  bool in_flight_ = false;
   std::vector<Duration> worst_case_;  // by step; empty: no limit
   Duration budget_;
   bool profiling_ = false;

@@ -5,31 +5,53 @@
 #include <cstring>
 #include <map>
 
-#include "runtime/exec/session.h"
-#include "runtime/memory/aligned_buffer.h"
+#include "runtime/exec/buffers.h"
 
 namespace takt::exec {
 namespace {
 
+// Where a row-major element lies, counted in elements.
+std::int64_t place_of(const plan::Tensor& t, std::int64_t element) {
+  if (t.layout.block == 0) return element;
+  const std::int64_t c = t.shape.dims[1], pixels = t.shape.dims[2] * t.shape.dims[3], b = t.layout.block;
+  const std::int64_t p = element % pixels, channel = element / pixels % c, n = element / pixels / c;
+  return ((n * ((c + b - 1) / b) + channel / b) * pixels + p) * b + channel % b;
+}
+
 std::vector<std::byte> row_major(const plan::Tensor& t, const std::byte* data) {
   if (t.layout.block == 0) return {data, data + t.bytes};
-  const std::int64_t n = t.shape.dims[0], c = t.shape.dims[1], pixels = t.shape.dims[2] * t.shape.dims[3];
-  const std::int64_t b = t.layout.block, blocks = (c + b - 1) / b;
-  std::vector<std::byte> out(static_cast<std::size_t>(n * c * pixels) * sizeof(float));
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t channel = 0; channel < c; ++channel) {
-      for (std::int64_t p = 0; p < pixels; ++p) {
-        const std::int64_t from = ((i * blocks + channel / b) * pixels + p) * b + channel % b;
-        std::memcpy(out.data() + ((i * c + channel) * pixels + p) * 4, data + from * 4, 4);
-      }
-    }
+  std::vector<std::byte> out(static_cast<std::size_t>(t.shape.elements()) * sizeof(float));
+  for (std::int64_t i = 0; i < t.shape.elements(); ++i) {
+    std::memcpy(out.data() + i * 4, data + place_of(t, i) * 4, 4);
   }
   return out;
 }
 
-// Largest difference over the range of `a`; infinite where one is NaN and the other is not.
-double difference(const TracedTensor& a, const TracedTensor& b) {
-  if (a.dtype != kernels::DType::kF32) return a.bytes == b.bytes ? 0 : HUGE_VAL;
+std::vector<std::int64_t> index_of(const kernels::Shape& shape, std::int64_t element) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(shape.rank));
+  for (int d = shape.rank - 1; d >= 0; --d) {
+    out[static_cast<std::size_t>(d)] = element % shape.dims[d];
+    element /= shape.dims[d];
+  }
+  return out;
+}
+
+// Infinite where one is NaN and the other is not, and where other types than f32 differ at all.
+TensorDifference difference(const TracedTensor& a, const TracedTensor& b) {
+  TensorDifference out;
+  out.name = a.name;
+  out.step = a.step;
+  std::int64_t at = 0;
+  if (a.dtype != kernels::DType::kF32) {
+    const auto [x, y] = std::mismatch(a.bytes.begin(), a.bytes.end(), b.bytes.begin());
+    if (x == a.bytes.end()) return out;
+    out.difference = HUGE_VAL;
+    out.a = std::to_integer<int>(*x);
+    out.b = std::to_integer<int>(*y);
+    at = (x - a.bytes.begin()) / static_cast<std::int64_t>(kernels::size_of(a.dtype));
+    out.index = index_of(a.shape, at);
+    return out;
+  }
   double range = 0, worst = 0;
   for (std::size_t i = 0; i + 4 <= a.bytes.size(); i += 4) {
     float x = 0, y = 0;
@@ -37,13 +59,80 @@ double difference(const TracedTensor& a, const TracedTensor& b) {
     std::memcpy(&y, b.bytes.data() + i, 4);
     if (std::isfinite(x)) range = std::max(range, std::abs(static_cast<double>(x)));
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    const double d = std::abs(static_cast<double>(x) - static_cast<double>(y));
-    worst = std::isnan(d) ? HUGE_VAL : std::max(worst, d);
+    double d = std::abs(static_cast<double>(x) - static_cast<double>(y));
+    if (std::isnan(d)) d = HUGE_VAL;
+    if (d <= worst) continue;
+    worst = d;
+    at = static_cast<std::int64_t>(i / 4);
+    out.a = static_cast<double>(x);
+    out.b = static_cast<double>(y);
   }
-  return worst == 0 ? 0 : worst / std::max(range, 1e-30);
+  if (worst > 0) {
+    out.difference = worst / std::max(range, 1e-30);
+    out.index = index_of(a.shape, at);
+  }
+  return out;
+}
+
+std::optional<NonFinite> find_in(const Session& session, std::uint32_t tensor, std::size_t step) {
+  const plan::Tensor& t = session.plan().description().tensors[tensor];
+  const std::span<const std::byte> bytes = session.tensor(tensor);
+  if (t.dtype != kernels::DType::kF32 || bytes.empty()) return std::nullopt;
+  std::optional<NonFinite> found;
+  const std::int64_t elements = t.shape.elements();
+  for (std::int64_t i = 0; i < elements; ++i) {
+    float value = 0;
+    std::memcpy(&value, bytes.data() + static_cast<std::size_t>(place_of(t, i)) * sizeof value, sizeof value);
+    if (std::isfinite(value)) continue;
+    if (found) {
+      ++found->count;
+      continue;
+    }
+    found.emplace();
+    found->tensor = tensor;
+    found->step = step;
+    found->value = value;
+    found->count = 1;
+    std::int64_t rest = i;
+    for (int d = t.shape.rank - 1; d >= 0; --d) {
+      found->index[d] = rest % t.shape.dims[d];
+      rest /= t.shape.dims[d];
+    }
+  }
+  return found;
 }
 
 }  // namespace
+
+std::string to_string(const NonFinite& found, const plan::Plan& plan) {
+  const plan::Tensor& t = plan.description().tensors[found.tensor];
+  std::string out = t.name + "[";
+  for (int d = 0; d < t.shape.rank; ++d) out += (d == 0 ? "" : ",") + std::to_string(found.index[d]);
+  out += "] is " + std::string(std::isnan(found.value) ? "NaN" : found.value < 0 ? "-infinity" : "infinity");
+  out += ", one of " + std::to_string(found.count) + " such values of " + std::to_string(t.shape.elements()) + "; ";
+  if (found.step == plan::kNone) return out + "it came in as an input";
+  const plan::Step& step = plan.description().steps[found.step];
+  out += "step " + std::to_string(found.step) + " (" + plan.kernel(found.step).name + ") wrote it";
+  if (step.nodes.empty()) return out;
+  out += ", for node";
+  for (const std::string& node : step.nodes) out += " " + node;
+  return out;
+}
+
+std::optional<NonFinite> find_non_finite(const Session& session, std::size_t step) {
+  return find_in(session, session.plan().description().steps[step].operands.back(), step);
+}
+
+std::optional<NonFinite> run_watched(Session& session) {
+  for (const std::uint32_t input : session.plan().description().inputs) {
+    if (auto found = find_in(session, input, plan::kNone)) return found;
+  }
+  for (std::size_t i = 0; i < session.steps(); ++i) {
+    session.run_step(i, 0, 1);
+    if (auto found = find_non_finite(session, i)) return found;
+  }
+  return std::nullopt;
+}
 
 std::vector<std::byte> made_up_input(const plan::Tensor& tensor) {
   std::uint64_t state = 0x9E3779B97F4A7C15ULL;
@@ -73,17 +162,15 @@ Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>&
     return fail(Code::kUsage, "the plan has " + std::to_string(d.inputs.size()) + " inputs, given are " +
                                   std::to_string(inputs.size()));
   }
-  TAKT_ASSIGN(const memory::AlignedBuffer arena, memory::AlignedBuffer::create(d.arena_bytes));
-  TAKT_ASSIGN(const std::unique_ptr<Session> session, Session::create(plan, arena.span()));
-  std::vector<memory::AlignedBuffer> bound_inputs, bound_outputs;
+  TAKT_ASSIGN(const std::unique_ptr<Session> session, Session::create(plan));
+  TAKT_ASSIGN(const Buffers buffers, Buffers::create(*session));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    TAKT_ASSIGN(bound_inputs.emplace_back(), memory::AlignedBuffer::create(inputs[i].size()));
-    if (!inputs[i].empty()) std::memcpy(bound_inputs.back().data(), inputs[i].data(), inputs[i].size());
-    TAKT_RETURN_IF_ERROR(session->bind_input(i, bound_inputs.back().span()));
-  }
-  for (std::size_t i = 0; i < d.outputs.size(); ++i) {
-    TAKT_ASSIGN(bound_outputs.emplace_back(), memory::AlignedBuffer::create(d.tensors[d.outputs[i]].bytes));
-    TAKT_RETURN_IF_ERROR(session->bind_output(i, bound_outputs.back().span()));
+    const std::span<std::byte> input = buffers.input(i);
+    if (inputs[i].size() != input.size()) {
+      return fail(Code::kUsage, "input " + std::to_string(i) + " has " + std::to_string(input.size()) +
+                                    " bytes, given are " + std::to_string(inputs[i].size()));
+    }
+    std::memcpy(input.data(), inputs[i].data(), input.size());
   }
   TAKT_RETURN_IF_ERROR(session->ready(1));
 
@@ -95,17 +182,15 @@ Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>&
     const std::uint32_t id = d.steps[i].operands.back();
     if (last_writer[id] != i) continue;
     const plan::Tensor& t = d.tensors[id];
-    const std::byte* data = nullptr;
-    if (t.storage == plan::Storage::kArena) data = arena.data() + t.offset;
-    if (t.storage == plan::Storage::kOutput) data = bound_outputs[t.slot].data() + t.offset;
-    if (data == nullptr) continue;  // a state: session->state() shows it after publication
+    if (t.storage == plan::Storage::kStateNext) continue;  // session->state() shows it after publication
+    const std::byte* const data = session->tensor(id).data();
     out.push_back({t.name, i, t.dtype, t.shape, row_major(t, data)});
   }
   // Outputs that were written in parts only.
   for (std::size_t i = 0; i < d.outputs.size(); ++i) {
     if (last_writer.count(d.outputs[i]) != 0) continue;
     const plan::Tensor& t = d.tensors[d.outputs[i]];
-    out.push_back({t.name, t.last_step, t.dtype, t.shape, row_major(t, bound_outputs[i].data())});
+    out.push_back({t.name, t.last_step, t.dtype, t.shape, row_major(t, buffers.output(i).data())});
   }
   return out;
 }
@@ -122,16 +207,9 @@ Divergence compare(std::span<const TracedTensor> a, std::span<const TracedTensor
       continue;
     }
     ++out.compared;
-    const double d = difference(t, *partner->second);
-    if (d > out.worst_difference) {
-      out.worst_difference = d;
-      out.worst = t.name;
-    }
-    if (d > tolerance && out.first.empty()) {
-      out.first = t.name;
-      out.first_step = t.step;
-      out.first_difference = d;
-    }
+    TensorDifference d = difference(t, *partner->second);
+    if (d.difference > out.worst.difference) out.worst = d;
+    if (d.difference > tolerance && out.first.name.empty()) out.first = std::move(d);
   }
   return out;
 }

@@ -15,15 +15,12 @@
 namespace takt::exec {
 namespace {
 
+using test::counting_plan;
+using test::Floats;
 using test::kElements;
 using test::small_plan;
 using test::SmallPlan;
 using testing::HasSubstr;
-
-struct alignas(64) Floats {
-  float values[kElements] = {};
-  [[nodiscard]] std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(values)); }
-};
 
 std::shared_ptr<const plan::Plan> parsed(const SmallPlan& small) {
   auto plan = plan::Plan::parse(small.bytes());
@@ -203,35 +200,6 @@ TEST_F(SessionTest, ProfilesEveryStep) {
   }
   (*session)->clear_profile();
   EXPECT_EQ((*session)->profile(0).count, 0U);
-}
-
-// total' = total + x, published or given up.
-SmallPlan counting_plan() {
-  SmallPlan small;
-  plan::Description& d = small.description;
-  d.name = "counting";
-  d.target = kernels::best_target();
-  d.parts = {1};
-  d.tensors = {
-      test::small_tensor("x", plan::Storage::kInput, 0), test::small_tensor("total", plan::Storage::kStatePrevious, 0),
-      test::small_tensor("total", plan::Storage::kStateNext, 0), test::small_tensor("y", plan::Storage::kOutput, 0)};
-  for (plan::Tensor& t : d.tensors) t.first_step = t.last_step = 0;
-  d.tensors[2].last_step = d.tensors[3].first_step = d.tensors[3].last_step = 1;
-  kernels::cpu::BinaryParams add;
-  add.pixels = kElements;
-  kernels::cpu::UnaryParams copy;
-  copy.pixels = kElements;
-  d.steps = {test::small_step(d.target, kernels::cpu::KernelId::kBinary, add, {1, 0, 2}),
-             test::small_step(d.target, kernels::cpu::KernelId::kUnary, copy, {2, 3})};
-  d.inputs = {0};
-  d.outputs = {3};
-  d.proof = plan::Proof::kOptimal;
-  d.states = {{"total", kernels::DType::kF32, {1, {kElements}}, kElements * sizeof(float), 0}};
-  d.sections.resize(1);
-  std::vector<float> initial(kElements, 5.0F);
-  small.sections.emplace_back(initial.size() * sizeof(float));
-  std::memcpy(small.sections[0].data(), initial.data(), small.sections[0].size());
-  return small;
 }
 
 TEST_F(SessionTest, StateStaysAtItsLastPublishedHalf) {

@@ -1,4 +1,5 @@
-// A plan small enough to write by hand: y = relu(x) + exp(relu(x)) with 64 floats, then y * w.
+// Plans small enough to write by hand, over 64 floats: small_plan computes (relu(x) + exp(relu(x))) * w; counting_plan
+// adds x to a state.
 #pragma once
 
 #include <cstring>
@@ -17,6 +18,11 @@ struct SmallPlan {
 };
 
 inline constexpr std::int64_t kElements = 64;
+
+struct alignas(64) Floats {
+  float values[kElements] = {};
+  [[nodiscard]] std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(values)); }
+};
 
 template <class Params>
 plan::Step small_step(kernels::Target target, kernels::cpu::KernelId id, const Params& params,
@@ -80,6 +86,34 @@ inline SmallPlan small_plan(kernels::Target target = kernels::best_target()) {
   out.sections.emplace_back(w.size() * sizeof(float));
   std::memcpy(out.sections[0].data(), w.data(), out.sections[0].size());
   return out;
+}
+
+// total' = total + x, published or given up.
+inline SmallPlan counting_plan() {
+  SmallPlan small;
+  plan::Description& d = small.description;
+  d.name = "counting";
+  d.target = kernels::best_target();
+  d.parts = {1};
+  d.tensors = {small_tensor("x", plan::Storage::kInput, 0), small_tensor("total", plan::Storage::kStatePrevious, 0),
+               small_tensor("total", plan::Storage::kStateNext, 0), small_tensor("y", plan::Storage::kOutput, 0)};
+  for (plan::Tensor& t : d.tensors) t.first_step = t.last_step = 0;
+  d.tensors[2].last_step = d.tensors[3].first_step = d.tensors[3].last_step = 1;
+  kernels::cpu::BinaryParams add;
+  add.pixels = kElements;
+  kernels::cpu::UnaryParams copy;
+  copy.pixels = kElements;
+  d.steps = {small_step(d.target, kernels::cpu::KernelId::kBinary, add, {1, 0, 2}),
+             small_step(d.target, kernels::cpu::KernelId::kUnary, copy, {2, 3})};
+  d.inputs = {0};
+  d.outputs = {3};
+  d.proof = plan::Proof::kOptimal;
+  d.states = {{"total", kernels::DType::kF32, {1, {kElements}}, kElements * sizeof(float), 0}};
+  d.sections.resize(1);
+  std::vector<float> initial(kElements, 5.0F);
+  small.sections.emplace_back(initial.size() * sizeof(float));
+  std::memcpy(small.sections[0].data(), initial.data(), small.sections[0].size());
+  return small;
 }
 
 }  // namespace takt::test

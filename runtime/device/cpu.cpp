@@ -1,0 +1,67 @@
+#include <unistd.h>
+#include <cstring>
+
+#include "runtime/device/host.h"
+
+namespace takt::device {
+namespace {
+
+class CpuStream final : public Stream {
+ public:
+  void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void zero(std::byte* to, std::uint64_t bytes) override {
+    if (bytes > 0) std::memset(to, 0, bytes);
+  }
+  void replay(Recording& recording, std::size_t segment) override {
+    static_cast<HostRecording&>(recording).run_segment(segment);
+  }
+  void mark(Event& event) override { static_cast<HostEvent&>(event).mark(); }
+};
+
+class Cpu final : public Device {
+ public:
+  Cpu() {
+    properties_.name = "cpu";
+    const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0) properties_.memory_bytes = static_cast<std::uint64_t>(pages) * page;
+    properties_.callers_run = true;
+  }
+  [[nodiscard]] const Properties& properties() const override { return properties_; }
+  [[nodiscard]] const char* unsupported(kernels::Target target) const override { return kernels::unsupported(target); }
+  [[nodiscard]] const char* lost() const override { return nullptr; }
+
+  Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override { return allocate_host(bytes); }
+  Result<std::unique_ptr<Memory>> import_host(std::span<std::byte> bytes) override { return lend_host(bytes); }
+  Result<std::shared_ptr<const Memory>> constants(std::span<const std::byte> bytes) override {
+    return share_host(bytes);
+  }
+  Result<std::unique_ptr<Recording>> record(std::span<const Call> calls, std::size_t bindings,
+                                            std::span<const std::size_t> cuts) override {
+    TAKT_RETURN_IF_ERROR(check_calls(calls, bindings, cuts));
+    for (const Call& call : calls) {
+      if (call.kernel->run == nullptr) {
+        return fail(Code::kEnvironment, "this program was built without kernel " + std::string(call.kernel->name));
+      }
+    }
+    return std::make_unique<HostRecording>(calls, bindings, cuts);
+  }
+  Result<std::unique_ptr<Stream>> stream(int priority, int partition) override {
+    TAKT_RETURN_IF_ERROR(check_stream(properties_, priority, partition));
+    return std::make_unique<CpuStream>();
+  }
+  Result<std::unique_ptr<Event>> event() override { return std::make_unique<HostEvent>(); }
+
+ private:
+  Properties properties_;
+};
+
+}  // namespace
+
+Device& cpu() {
+  static Cpu device;
+  return device;
+}
+
+}  // namespace takt::device

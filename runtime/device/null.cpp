@@ -1,0 +1,60 @@
+#include "runtime/device/null.h"
+
+#include "runtime/device/host.h"
+
+namespace takt::device {
+namespace {
+
+class NullRecording final : public Recording {
+ public:
+  explicit NullRecording(std::size_t segments) : Recording(segments) {}
+  void bind(std::size_t, std::byte*) override {}
+  void run_call(std::size_t, int, int) override {}
+};
+
+class NullStream final : public Stream {
+ public:
+  void copy(std::byte*, const std::byte*, std::uint64_t) override {}
+  void zero(std::byte*, std::uint64_t) override {}
+  void replay(Recording&, std::size_t) override {}
+  void mark(Event& event) override { static_cast<HostEvent&>(event).mark(); }
+};
+
+class Null final : public Device {
+ public:
+  Null() {
+    properties_.name = "null";
+    properties_.callers_run = true;
+    properties_.computes = false;
+  }
+  [[nodiscard]] const Properties& properties() const override { return properties_; }
+  [[nodiscard]] const char* unsupported(kernels::Target) const override { return nullptr; }
+  [[nodiscard]] const char* lost() const override { return nullptr; }
+  Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override { return allocate_host(bytes); }
+  Result<std::unique_ptr<Memory>> import_host(std::span<std::byte> bytes) override { return lend_host(bytes); }
+  Result<std::shared_ptr<const Memory>> constants(std::span<const std::byte> bytes) override {
+    return share_host(bytes);
+  }
+  Result<std::unique_ptr<Recording>> record(std::span<const Call> calls, std::size_t bindings,
+                                            std::span<const std::size_t> cuts) override {
+    TAKT_RETURN_IF_ERROR(check_calls(calls, bindings, cuts));
+    return std::make_unique<NullRecording>(cuts.size() + 1);
+  }
+  Result<std::unique_ptr<Stream>> stream(int priority, int partition) override {
+    TAKT_RETURN_IF_ERROR(check_stream(properties_, priority, partition));
+    return std::make_unique<NullStream>();
+  }
+  Result<std::unique_ptr<Event>> event() override { return std::make_unique<HostEvent>(); }
+
+ private:
+  Properties properties_;
+};
+
+}  // namespace
+
+Device& null() {
+  static Null device;
+  return device;
+}
+
+}  // namespace takt::device
