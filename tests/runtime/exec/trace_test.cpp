@@ -119,7 +119,7 @@ TEST(Watch, NamesTheFirstTensorStepAndIndex) {
   EXPECT_EQ(found->index[0], 5);
   EXPECT_EQ(found->count, 2U);
   EXPECT_EQ(to_string(*found, w.session->plan()),
-            "b[5] is infinity, one of 2 such values of 64; step 1 (unary) wrote it, for node node");
+            "b[5] is infinity, one of 2 such values of 64; step 1 (unary_f32) wrote it, for node node");
   x[5] = NAN;
   found = run_watched(*w.session);
   ASSERT_TRUE(found);
