@@ -47,12 +47,15 @@ std::uint64_t conv_flops(const OperatorInputs& in, std::span<const Type> out) {
 Result<Types> infer_conv_transpose(const OperatorInputs& in) {
   TAKT_RETURN_IF_ERROR(all_f32(in));
   TAKT_ASSIGN(const WindowGeometry g, conv_transpose_geometry(in.node, in.tensors()));
+  TAKT_RETURN_IF_ERROR(epilogue(in.node));
   return Types{image(in.shape(0), in.shape(1).dims[1] * g.group, g.out)};
 }
 
 Status evaluate_conv_transpose(const Node& node, std::span<const Tensor> in, std::span<const Tensor> out) {
   TAKT_ASSIGN(const WindowGeometry g, conv_transpose_geometry(node, in));
-  kernels::reference::conv_transpose2d(in[0], in[1], in.size() > 2 ? in[2] : Tensor{}, g.window, g.group, out[0]);
+  TAKT_ASSIGN(const kernels::reference::ConvEpilogue activation, epilogue(node));
+  kernels::reference::conv_transpose2d(in[0], in[1], in.size() > 2 ? in[2] : Tensor{}, g.window, g.group, activation,
+                                       out[0]);
   return {};
 }
 

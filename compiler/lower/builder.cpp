@@ -60,7 +60,7 @@ void Builder::find_wishes() {
       if (!linear_input) wish(0);
       wish(3);
     } else if (op == "MaxPool" || op == "AveragePool" || op == "GlobalAveragePool" || op == "takt.ChannelGather" ||
-               op == "BatchNormalization" || op == "Resize" || op == "Pad") {
+               op == "BatchNormalization" || op == "ConvTranspose" || op == "Resize" || op == "Pad") {
       wish(0);
     } else if (op == "Concat" && node->integer("axis", 0) == 1) {
       for (std::size_t i = 0; i < node->inputs.size(); ++i) {

@@ -60,6 +60,12 @@ kernels::cpu::Activation activation_of(kernels::reference::Activation activation
   return To::kNone;
 }
 
+void fill_activation(kernels::cpu::ConvParams& p, const kernels::reference::ConvEpilogue& epilogue) {
+  p.activation = activation_of(epilogue.activation);
+  p.alpha = epilogue.alpha;
+  p.beta = epilogue.beta;
+}
+
 Status lower_conv(Builder& out, const ir::Node& node) {
   const ir::OperatorInputs in{out.graph(), node};
   TAKT_ASSIGN(const ir::WindowGeometry g, ir::conv_geometry(node, in.tensors()));
@@ -74,9 +80,7 @@ Status lower_conv(Builder& out, const ir::Node& node) {
   p.c_out = narrow(w->shape.dims[0]);
   p.group = narrow(g.group);
   p.residual = in.has(3) ? 1 : 0;
-  p.activation = activation_of(epilogue.activation);
-  p.alpha = epilogue.alpha;
-  p.beta = epilogue.beta;
+  fill_activation(p, epilogue);
   const bool linear = kernels::cpu::takes_linear_input(p) && !out.has_blocked(node.inputs[0]);
   const std::vector<float> weights = floats(*w);
   const std::vector<float> bias = b != nullptr ? floats(*b) : std::vector<float>();
@@ -84,6 +88,30 @@ Status lower_conv(Builder& out, const ir::Node& node) {
   const TensorId x = linear ? out.linear(node.inputs[0]) : out.blocked(node.inputs[0]);
   const TensorId residual = in.has(3) ? out.blocked(node.inputs[3]) : kAbsent;
   out.step(std::move(call), {x, kAbsent, residual, out.define(node.outputs[0], true)}, &node);
+  return {};
+}
+
+Status lower_conv_transpose(Builder& out, const ir::Node& node) {
+  const ir::OperatorInputs in{out.graph(), node};
+  TAKT_ASSIGN(const ir::WindowGeometry g, ir::conv_transpose_geometry(node, in.tensors()));
+  TAKT_ASSIGN(const kernels::reference::ConvEpilogue epilogue, ir::epilogue(node));
+  const ir::Constant* w = in.constant(1);
+  const ir::Constant* b = in.constant(2);
+  if (w == nullptr || (in.has(2) && b == nullptr)) return fail(Code::kInput, "weights that are not constant");
+  kernels::cpu::ConvParams p;
+  fill_extents(p, in.shape(0), out.shape(node.outputs[0]));
+  fill_window(p, g.window);
+  p.c_in = narrow(in.shape(0).dims[1]);
+  p.c_out = narrow(out.shape(node.outputs[0]).dims[1]);
+  p.group = narrow(g.group);
+  fill_activation(p, epilogue);
+  const std::vector<float> weights = floats(*w);
+  const std::vector<float> bias = b != nullptr ? floats(*b) : std::vector<float>();
+  Call call = kernels::cpu::make_conv_transpose(p, weights.data(), b != nullptr ? bias.data() : nullptr, out.target());
+  const TensorId x = out.blocked(node.inputs[0]), y = out.define(node.outputs[0], true);
+  std::vector<TensorId> operands = {x, kAbsent, y};
+  if (call.id == KernelId::kConvPointwise) operands = {x, kAbsent, kAbsent, y};
+  out.step(std::move(call), std::move(operands), &node);
   return {};
 }
 
@@ -229,6 +257,7 @@ Status lower_preprocess(Builder& out, const ir::Node& node) {
 Status lower_image_node(Builder& out, const ir::Node& node, bool* known) {
   *known = true;
   if (node.op == "Conv") return lower_conv(out, node);
+  if (node.op == "ConvTranspose") return lower_conv_transpose(out, node);
   if (node.op == "BatchNormalization") return lower_batch_normalization(out, node);
   if (node.op == "MaxPool" || node.op == "AveragePool") return lower_pool(out, node);
   if (node.op == "GlobalAveragePool") return lower_global_average_pool(out, node);

@@ -9,7 +9,9 @@ using ir::Graph;
 using ir::Node;
 using ir::ValueId;
 
-bool open_convolution(const Node& node) { return node.op == "Conv" && node.text("activation", "none") == "none"; }
+bool open_convolution(const Node& node) {
+  return (node.op == "Conv" || node.op == "ConvTranspose") && node.text("activation", "none") == "none";
+}
 
 // The convolution takes the place of the later node, where everything that it reads has been written. Its old node
 // loses its readers and goes.
@@ -27,7 +29,7 @@ bool fuse_residual(Graph& graph, const Uses& uses, std::size_t n) {
     const int writer = uses.writer(x);
     if (writer < 0 || uses.only_reader(x) != static_cast<int>(n)) continue;
     const Node& conv = graph.nodes[static_cast<std::size_t>(writer)];
-    if (!open_convolution(conv) || conv.inputs.size() > 3 || graph[other].constant) continue;
+    if (!open_convolution(conv) || conv.op != "Conv" || conv.inputs.size() > 3 || graph[other].constant) continue;
     Node merged = conv;
     merged.inputs.resize(4, ir::kNoValue);
     merged.inputs[3] = other;

@@ -427,13 +427,143 @@ void conv_grouped(const void* params, const Operand* operands, int part, int par
   }
 }
 
+// Taps of one extent of a transposed convolution that an output position sees: `count` from some first one on, in
+// ascending order; tap j reads input position from - j * step.
+struct Phase {
+  std::ptrdiff_t count = 0;
+  std::ptrdiff_t before = 0;  // taps of the phases before this one
+  std::ptrdiff_t from = 0, step = 0;
+  [[nodiscard]] Range inside(std::ptrdiff_t in) const {
+    if (count == 0 || from < 0) return {};
+    const std::ptrdiff_t first = from < in ? 0 : std::min((from - in) / step + 1, count);
+    return {first, std::max(first, std::min(from / step + 1, count))};
+  }
+};
+Phase phase_of(std::ptrdiff_t position, std::ptrdiff_t kernel, std::ptrdiff_t stride, std::ptrdiff_t dilation,
+               std::ptrdiff_t pad) {
+  Phase phase;
+  const std::ptrdiff_t remainder = (position + pad) % stride;
+  std::ptrdiff_t first = -1, second = -1;
+  for (std::ptrdiff_t k = 0; k < kernel; ++k) {
+    const std::ptrdiff_t own = k * dilation % stride;
+    if (own < remainder) ++phase.before;
+    if (own != remainder) continue;
+    if (phase.count++ == 0) first = k;
+    if (phase.count == 2) second = k;
+  }
+  if (phase.count > 0) phase.from = (position + pad - first * dilation) / stride;  // exact, so also below zero
+  phase.step = second < 0 ? 1 : (second - first) * dilation / stride;
+  return phase;
+}
+
+// Every phase of columns of an output row is a dense convolution over its taps with stride 1, walking the input
+// backwards from tap to tap; its accumulators rest in a buffer, since its pixels do not lie side by side in Y.
+void conv_transpose(const void* params, const Operand* operands, int part, int parts) {
+  const auto p = load_params<ConvParams>(params);
+  const auto* const all_x = reinterpret_cast<const float*>(operands[0].data);
+  const auto* const all_w = reinterpret_cast<const float*>(operands[1].data);
+  auto* const all_y = reinterpret_cast<float*>(operands[2].data);
+  const std::ptrdiff_t depth = p.c_in / p.group, width = p.c_out / p.group, out_blocks = blocks_of(p.c_out);
+  const std::ptrdiff_t in_plane = std::ptrdiff_t{p.h_in} * p.w_in, out_plane = std::ptrdiff_t{p.h_out} * p.w_out;
+  const Tiles tiles = tiles_of<false>(1);
+  const bool dense = p.group == 1;
+  const std::ptrdiff_t each = dense ? 2 : 1, groups = (out_blocks + each - 1) / each;
+  const Activate act{p.activation, p.alpha, p.beta};
+  HWY_ALIGN float rest[2 * kMostPixels * kBlock];
+  const Range units = share_of(groups * p.h_out * p.n, part, parts);
+  for (std::ptrdiff_t u = units.first; u < units.last; ++u) {
+    const std::ptrdiff_t n = u / (groups * p.h_out), b = u / p.h_out % groups * each, row = u % p.h_out;
+    const int blocks = static_cast<int>(std::min(each, out_blocks - b));
+    const float* const x = all_x + n * in_plane * blocks_of(p.c_in) * kBlock;
+    float* const y = all_y + ((n * out_blocks + b) * out_plane + row * p.w_out) * kBlock;
+    const Phase h = phase_of(row, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top);
+    const Range rows = h.inside(p.h_in);
+    for (std::ptrdiff_t column = 0; column < std::min(p.stride_w, p.w_out); ++column) {
+      const Phase w = phase_of(column, p.kernel_w, p.stride_w, p.dilation_w, p.pad_left);
+      const std::ptrdiff_t remainder_h = (row + p.pad_top) % p.stride_h,
+                           remainder_w = (column + p.pad_left) % p.stride_w;
+      Geometry g{};
+      g.c_in = depth;
+      g.x_pixel = kBlock;
+      g.x_channel = in_plane * kBlock;
+      g.x_row = -h.step * p.w_in * kBlock;
+      g.x_column = -w.step * kBlock;
+      g.w_block = (h.count * w.count * depth + 1) * kBlock;
+      g.kernel_w = w.count;
+      Tile t{};
+      t.w = all_w + ((remainder_h * p.stride_w + remainder_w + (h.before * p.kernel_w + h.count * w.before) * depth) *
+                         out_blocks +
+                     b * (h.count * w.count * depth + 1)) *
+                        kBlock;
+      t.valid = kBlock;
+      const std::ptrdiff_t pixels = (p.w_out - column + p.stride_w - 1) / p.stride_w, most = tiles.most[blocks];
+      const std::ptrdiff_t count = (pixels + most - 1) / most;
+      for (std::ptrdiff_t i = 0; i < count; ++i) {
+        const std::ptrdiff_t first = pixels * i / count, last = pixels * (i + 1) / count;
+        for (int k = 0; k < blocks; ++k) {
+          for (std::ptrdiff_t j = 0; j < last - first; ++j) {
+            copy_run(t.w + k * g.w_block, rest + (k * kMostPixels + j) * kBlock, kBlock);
+          }
+        }
+        const auto pixels_of = [&](std::ptrdiff_t tap) {  // whose input of this tap exists
+          return Range{std::max(first, tap * w.step - w.from), std::min(last, p.w_in + tap * w.step - w.from)};
+        };
+        const auto run = [&](Range taps_h, Range taps_w, Range of) HWY_ATTR {
+          t.x = x + (h.from * p.w_in + w.from + of.first) * kBlock;
+          t.rest = rest + (of.first - first) * kBlock;
+          if (dense) {
+            tiles.tile(blocks, static_cast<int>(of.last - of.first))(g, t, taps_h, taps_w);
+            return;
+          }
+          // A block's channels may belong to several groups: one sum after the other.
+          for (std::ptrdiff_t j = of.first; j < of.last; ++j) {
+            for (int lane = 0; lane < valid_in(p.c_out, b); ++lane) {
+              const std::ptrdiff_t channel = (b * kBlock + lane) / width * depth;
+              float sum = rest[(j - first) * kBlock + lane];
+              for (std::ptrdiff_t kh = taps_h.first; kh < taps_h.last; ++kh) {
+                for (std::ptrdiff_t kw = taps_w.first; kw < taps_w.last; ++kw) {
+                  const std::ptrdiff_t pixel = (h.from - kh * h.step) * p.w_in + w.from + j - kw * w.step;
+                  const float* const taps = t.w + (1 + (kh * w.count + kw) * depth) * kBlock + lane;
+                  for (std::ptrdiff_t c = channel; c < channel + depth; ++c) {
+                    const float value = x[(c / kBlock * in_plane + pixel) * kBlock + c % kBlock];
+                    sum = __builtin_fmaf(value, taps[(c - channel) * kBlock], sum);
+                  }
+                }
+              }
+              rest[(j - first) * kBlock + lane] = sum;
+            }
+          }
+        };
+        if (w.count > 0 && pixels_of(0).last == last && pixels_of(w.count - 1).first == first) {
+          run(rows, {0, w.count}, {first, last});
+        } else {
+          for (std::ptrdiff_t kh = rows.first; kh < rows.last; ++kh) {
+            for (std::ptrdiff_t kw = 0; kw < w.count; ++kw) {
+              if (const Range of = pixels_of(kw); of.first < of.last) run({kh, kh + 1}, {kw, kw + 1}, of);
+            }
+          }
+        }
+        for (int k = 0; k < blocks; ++k) {
+          float* const from = rest + k * kMostPixels * kBlock;
+          activate_all(act, from, from, (last - first) * kBlock);
+          clear_holes(from, last - first, valid_in(p.c_out, b + k));
+          for (std::ptrdiff_t j = first; j < last; ++j) {
+            copy_run(from + (j - first) * kBlock, y + (k * out_plane + column + j * p.stride_w) * kBlock, kBlock);
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::span<const DeviceHalf> conv_table() {
   static constexpr DeviceHalf kHalves[] = {{KernelId::kConvDirect, conv_rows<false>},
                                            {KernelId::kConvPointwise, conv_pointwise},
                                            {KernelId::kConvFirst, conv_rows<true>},
-                                           {KernelId::kConvGrouped, conv_grouped}};
+                                           {KernelId::kConvGrouped, conv_grouped},
+                                           {KernelId::kConvTranspose, conv_transpose}};
   return kHalves;
 }
 

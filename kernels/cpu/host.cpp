@@ -62,14 +62,17 @@ const char* const kOptions = "an option has an unknown value";
 const char* const kWindow = "kernel, stride, dilation or padding out of range";
 
 template <class Params>
+bool steps_in_range(const Params& p) {
+  return between(p.kernel_h, 1, kMostStep) && between(p.kernel_w, 1, kMostStep) && between(p.stride_h, 1, kMostStep) &&
+         between(p.stride_w, 1, kMostStep) && between(p.dilation_h, 1, kMostStep) &&
+         between(p.dilation_w, 1, kMostStep) && between(p.pad_top, 0, kMostStep) && between(p.pad_left, 0, kMostStep);
+}
+template <class Params>
 bool window_in_range(const Params& p) {
   const auto begins_near = [](std::int64_t out, std::int64_t stride, std::int64_t in) {
     return (out - 1) * stride <= in + 2 * kMostStep;
   };
-  return between(p.kernel_h, 1, kMostStep) && between(p.kernel_w, 1, kMostStep) && between(p.stride_h, 1, kMostStep) &&
-         between(p.stride_w, 1, kMostStep) && between(p.dilation_h, 1, kMostStep) &&
-         between(p.dilation_w, 1, kMostStep) && between(p.pad_top, 0, kMostStep) && between(p.pad_left, 0, kMostStep) &&
-         begins_near(p.h_out, p.stride_h, p.h_in) && begins_near(p.w_out, p.stride_w, p.w_in);
+  return steps_in_range(p) && begins_near(p.h_out, p.stride_h, p.h_in) && begins_near(p.w_out, p.stride_w, p.w_in);
 }
 
 const char* conv_bytes(KernelId id, const ConvParams& p, Target target, std::uint64_t* out) {
@@ -104,6 +107,22 @@ const char* conv_bytes(KernelId id, const ConvParams& p, Target target, std::uin
   out[3] = blocked(p.n, p.c_out, p.h_out, p.w_out, target);
   out[2] = p.residual == 1 ? out[3] : 0;
   return out[0] == 0 || out[1] == 0 || out[3] == 0 ? kExtents : nullptr;
+}
+
+const char* conv_transpose_bytes(const ConvParams& p, Target target, std::uint64_t* out) {
+  if (!steps_in_range(p)) return kWindow;
+  if (!known(p.activation) || p.residual != 0) return kOptions;
+  if (p.c_in < 1 || p.c_out < 1 || p.group < 1 || p.c_in % p.group != 0 || p.c_out % p.group != 0) {
+    return "channels are not a multiple of the groups";
+  }
+  const std::uint64_t phases = product({p.stride_h, p.stride_w}),
+                      taps = product({p.kernel_h, p.kernel_w, p.c_in / p.group});
+  if (phases == 0 || taps == 0) return kExtents;
+  out[0] = blocked(p.n, p.c_in, p.h_in, p.w_in, target);
+  out[1] =
+      product({blocks(p.c_out, target), static_cast<std::int64_t>(phases + taps), block_of(target)}) * sizeof(float);
+  out[2] = blocked(p.n, p.c_out, p.h_out, p.w_out, target);
+  return out[0] == 0 || out[1] == 0 || out[2] == 0 ? kExtents : nullptr;
 }
 
 // First and last element of a strided box; false beyond the limits.
@@ -149,6 +168,7 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
     case KernelId::kConvDepthwise:
     case KernelId::kConvFirst:
     case KernelId::kConvGrouped: return conv_bytes(id, load<ConvParams>(params), target, out);
+    case KernelId::kConvTranspose: return conv_transpose_bytes(load<ConvParams>(params), target, out);
     case KernelId::kMaxPool:
     case KernelId::kAveragePool: {
       const auto p = load<PoolParams>(params);
@@ -398,6 +418,10 @@ std::uint64_t flops_of(KernelId id, const void* params) {
       const auto p = load<ConvParams>(params);
       return count({2, p.n, p.c_out, p.h_out, p.w_out, p.kernel_h, p.kernel_w, p.c_in / p.group});
     }
+    case KernelId::kConvTranspose: {
+      const auto p = load<ConvParams>(params);
+      return count({2, p.n, p.c_in, p.h_in, p.w_in, p.kernel_h, p.kernel_w, p.c_out / p.group});
+    }
     case KernelId::kMaxPool:
     case KernelId::kAveragePool: {
       const auto p = load<PoolParams>(params);
@@ -476,6 +500,47 @@ Call make_conv(const ConvParams& p, const float* weights, const float* bias, boo
                                                   : KernelId::kConvGrouped;
   Call call = make_call(id, p);
   call.constant = pack_conv(p, weights, bias, target);
+  call.constant_operand = 1;
+  return call;
+}
+
+Call make_conv_transpose(const ConvParams& p, const float* weights, const float* bias, Target target) {
+  const std::int64_t depth = p.c_in / p.group, width = p.c_out / p.group;
+  if (p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.group == 1 && p.pad_top == 0 &&
+      p.pad_left == 0 && p.h_out == p.h_in && p.w_out == p.w_in) {
+    std::vector<float> rows(static_cast<std::size_t>(depth * width));
+    for (std::int64_t c = 0; c < width; ++c) {
+      for (std::int64_t d = 0; d < depth; ++d) rows[static_cast<std::size_t>(c * depth + d)] = weights[d * width + c];
+    }
+    return make_conv(p, rows.data(), bias, false, target);
+  }
+  Call call = make_call(KernelId::kConvTranspose, p);
+  const std::int64_t block = block_of(target), count = blocks(p.c_out, target);
+  std::vector<float> packed;
+  for (std::int32_t phase_h = 0; phase_h < p.stride_h; ++phase_h) {
+    for (std::int32_t phase_w = 0; phase_w < p.stride_w; ++phase_w) {
+      for (std::int64_t b = 0; b < count; ++b) {
+        const std::int64_t first = b * block, last = std::min<std::int64_t>(first + block, p.c_out);
+        const auto row = [&](auto value) {
+          for (std::int64_t c = first; c < first + block; ++c) packed.push_back(c < last ? value(c) : 0.0F);
+        };
+        row([&](std::int64_t c) { return bias == nullptr ? 0.0F : bias[c]; });
+        for (std::int64_t kh = 0; kh < p.kernel_h; ++kh) {
+          if (kh * p.dilation_h % p.stride_h != phase_h) continue;
+          for (std::int64_t kw = 0; kw < p.kernel_w; ++kw) {
+            if (kw * p.dilation_w % p.stride_w != phase_w) continue;
+            for (std::int64_t d = 0; d < depth; ++d) {
+              row([&](std::int64_t c) {
+                return weights[(((c / width * depth + d) * width + c % width) * p.kernel_h + kh) * p.kernel_w + kw];
+              });
+            }
+          }
+        }
+      }
+    }
+  }
+  call.constant.resize(packed.size() * sizeof(float));
+  std::memcpy(call.constant.data(), packed.data(), call.constant.size());
   call.constant_operand = 1;
   return call;
 }

@@ -53,6 +53,8 @@ std::uint64_t flops_of(KernelId id, const void* params);
 Call make_conv(const ConvParams& params, const float* weights, const float* bias, bool linear_input, Target target);
 // Whether a convolution may take its input linear.
 constexpr bool takes_linear_input(const ConvParams& p) { return p.group == 1 && p.c_in <= 4; }
+// Transposed: weights f32 [c_in][c_out / group][kernel_h][kernel_w]. One tap with stride 1 is kConvPointwise.
+Call make_conv_transpose(const ConvParams& params, const float* weights, const float* bias, Target target);
 std::vector<std::byte> pack_conv(const ConvParams& params, const float* weights, const float* bias, Target target);
 
 // rows.size() == h_out, columns.size() == w_out. Nearest when every weight is 0.

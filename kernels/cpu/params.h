@@ -44,6 +44,7 @@ enum class KernelId : std::uint32_t {
   kReduceMean = 25,         // SoftmaxParams:        linear X, linear Y without the axis
   kGemm = 26,               // GemmParams:           linear A, linear B, [C], linear Y
   kPreprocess = 27,         // kernels::Preprocess:  u8 payload, linear Y f32[1,3,height,width]
+  kConvTranspose = 28,      // ConvParams:           blocked X, weights, blocked Y; any group, no residual
   kReference = 64,  // reference::GenericParams: [A], [B], [C], Y, linear; a rare operator by its reference kernel
 };
 
@@ -69,6 +70,10 @@ struct ReorderParams {
 
 // Packed weights, f32, see pack_conv(): for every block of B output channels its bias[B], then
 // w[kernel_h][kernel_w][c_in / group][B]; channels beyond c_out are zero.
+//
+// kConvTranspose: X's element i reaches Y's elements i * stride - pad + k * dilation. Output rows (columns) of one
+// remainder of (row + pad) / stride are a phase: they see the same taps. Packed weights, see make_conv_transpose(): for
+// every phase of rows, every phase of columns, every block of output channels its bias[B], then its taps as above.
 struct ConvParams {
   std::int32_t n = 1, c_in = 1, h_in = 1, w_in = 1;
   std::int32_t c_out = 1, h_out = 1, w_out = 1;

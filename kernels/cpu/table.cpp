@@ -55,6 +55,7 @@ constexpr Entry kEntries[] = {
     entry<cpu::SoftmaxParams>(KernelId::kReduceMean, "reduce_mean_f32", 2),
     entry<cpu::GemmParams>(KernelId::kGemm, "gemm_f32", 4),
     entry<Preprocess>(KernelId::kPreprocess, "preprocess_u8_f32", 2),
+    entry<cpu::ConvParams>(KernelId::kConvTranspose, "conv_transpose_f32", 3),
     entry<reference::GenericParams>(KernelId::kReference, "reference", 4),
 };
 constexpr std::size_t kCount = std::size(kEntries);

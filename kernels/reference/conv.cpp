@@ -43,7 +43,7 @@ void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& 
 }
 
 void conv_transpose2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Window& window, std::int64_t group,
-                      const Tensor& y) {
+                      const ConvEpilogue& epilogue, const Tensor& y) {
   const std::int64_t channels = x.shape.dims[1];
   const std::int64_t height = x.shape.dims[2];
   const std::int64_t width = x.shape.dims[3];
@@ -74,7 +74,7 @@ void conv_transpose2d(const Tensor& x, const Tensor& w, const Tensor& bias, cons
               }
             }
           }
-          *out++ = acc;
+          *out++ = activate_f32(epilogue.activation, acc, epilogue.alpha, epilogue.beta);
         }
       }
     }

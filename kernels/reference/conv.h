@@ -27,8 +27,9 @@ struct ConvEpilogue {
 void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& residual, const Window& window,
             std::int64_t group, const ConvEpilogue& epilogue, const Tensor& y);
 
-// w f32[C,M/group,kh,kw]. acc = bias; for kh, kw, ci: acc = fma(x, w, acc) over the inputs that reach the output.
+// w f32[C,M/group,kh,kw]. acc = bias; for kh, kw, ci: acc = fma(x, w, acc) over the inputs that reach the output; then
+// the activation.
 void conv_transpose2d(const Tensor& x, const Tensor& w, const Tensor& bias, const Window& window, std::int64_t group,
-                      const Tensor& y);
+                      const ConvEpilogue& epilogue, const Tensor& y);
 
 }  // namespace takt::kernels::reference

@@ -141,9 +141,8 @@ TEST(Lower, WhatHasNoKernelIsNamedAtOnce) {
   ir::Graph graph;
   const ir::ValueId x = graph.add_value("x", f32({4, {1, 2, 3, 4}}));
   const ir::ValueId limit = graph.add_value("limit", f32({}));
-  const ir::ValueId w =
-      graph.add_constant("w", ir::Constant::of(std::vector<float>(4, 1), kernels::Shape{4, {2, 2, 1, 1}}));
-  graph.inputs = {x, limit};
+  const ir::ValueId w = graph.add_value("w", f32({4, {2, 2, 1, 1}}));
+  graph.inputs = {x, limit, w};
   for (const char* name : {"first", "second"}) {
     ir::Node transposed;
     transposed.op = "ConvTranspose";
@@ -163,7 +162,7 @@ TEST(Lower, WhatHasNoKernelIsNamedAtOnce) {
   const auto lowered = lower(graph, {});
   ASSERT_FALSE(lowered);
   EXPECT_EQ(lowered.error().code, Code::kInput);
-  EXPECT_THAT(lowered.error().message, HasSubstr("ConvTranspose: no kernel (first, second)"));
+  EXPECT_THAT(lowered.error().message, HasSubstr("ConvTranspose: weights that are not constant (first, second)"));
   EXPECT_THAT(lowered.error().message, HasSubstr("Clip: limits that are not constant (third)"));
 }
 

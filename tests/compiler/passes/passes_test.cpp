@@ -363,6 +363,22 @@ TEST(FuseConvolutions, EveryActivation) {
   EXPECT_EQ(activation(convolution(10).node("Clip", {"a"}, {"y"}).with("min", 0.0F).with("max", 6.0F)), "clip");
 }
 
+TEST(FuseConvolutions, ATransposedOneTakesAnActivationAndNoResidual) {
+  const auto model = [](const char* then) {
+    OnnxModel m = OnnxModel(13)
+                      .input("x", {1, 4, 3, 3})
+                      .floats("w", {4, 5, 2, 2}, noise(80))
+                      .node("ConvTranspose", {"x", "w"}, {"a"})
+                      .with("strides", Dims{2, 2});
+    if (std::string(then) == "Add") return m.input("r", {1, 5, 6, 6}).node("Add", {"a", "r"}, {"y"}).output("y");
+    return m.node(then, {"a"}, {"y"}).output("y");
+  };
+  const ir::Graph graph = optimised(model("Relu"));
+  ASSERT_THAT(operators(graph), ElementsAre("ConvTranspose"));
+  EXPECT_EQ(graph.nodes[0].text("activation", ""), "relu");
+  EXPECT_THAT(operators(optimised(model("Add"))), ElementsAre("ConvTranspose", "Add"));
+}
+
 TEST(MergeCommon, EqualCallsAndConstants) {
   const auto model = OnnxModel(13)
                          .input("x", {2})

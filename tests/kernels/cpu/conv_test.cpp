@@ -184,5 +184,92 @@ TEST(Conv, HostWeightsOfAnotherTargetArePackedHereToo) {
   EXPECT_EQ(packed[16 + (4 * 3 + 2) * 16 + 7], w[(7 * 3 + 2) * 9 + 4]);  // tap (1, 1), channel 2 of output 7
 }
 
+// Output extents from the padding at both ends and `extra` at the end.
+ConvParams transposed(int n, int c_in, int h, int w, int c_out, int kernel, int stride, int pad, int dilation,
+                      int group, int extra = 0) {
+  ConvParams p = shaped(n, c_in, h, w, c_out, 1, stride, 0, dilation, group);
+  p.kernel_h = p.kernel_w = kernel;
+  p.pad_top = p.pad_left = pad;
+  p.h_out = (h - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad + extra;
+  p.w_out = (w - 1) * stride + (kernel - 1) * dilation + 1 - 2 * pad + extra;
+  return p;
+}
+
+void expect_conv_transpose(const Case& c, Random& random) {
+  const ConvParams& p = c.p;
+  const Shape4 in{p.n, p.c_in, p.h_in, p.w_in}, out{p.n, p.c_out, p.h_out, p.w_out};
+  Floats x = random.values(in.elements(), c.hostile), y(static_cast<std::size_t>(out.elements()));
+  Floats w = random.values(std::int64_t{p.c_in} * (p.c_out / p.group) * p.kernel_h * p.kernel_w, c.hostile);
+  Floats bias = random.values(p.c_out, c.hostile);
+  const Shape weights{4, {p.c_in, p.c_out / p.group, p.kernel_h, p.kernel_w}};
+  const reference::Window window{
+      {p.kernel_h, p.kernel_w}, {p.stride_h, p.stride_w}, {p.dilation_h, p.dilation_w}, {p.pad_top, p.pad_left}};
+  reference::conv_transpose2d(tensor_of(x, in), tensor_of(w, weights),
+                              c.bias ? tensor_of(bias, Shape{1, {p.c_out}}) : Tensor{}, window, p.group,
+                              {static_cast<reference::Activation>(p.activation), p.alpha, p.beta}, tensor_of(y, out));
+  for (const Target target : targets()) {
+    const Call call = make_conv_transpose(p, w.data(), c.bias ? bias.data() : nullptr, target);
+    std::vector<Bytes> inputs = {bytes_of(to_blocked(x, in, target, kNaN)), call.constant};
+    if (call.id == KernelId::kConvPointwise) inputs.emplace_back();
+    expect_run(target, call, inputs, to_blocked(y, out, target, 0.0F), "transposed " + text(c));
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(ConvTranspose, LayersOfDetectors) {
+  Random random(31);
+  expect_conv_transpose({transposed(1, 64, 9, 31, 128, 1, 1, 0, 1, 1)}, random);  // pointwise
+  expect_conv_transpose({transposed(1, 128, 9, 31, 40, 2, 2, 0, 1, 1)}, random);  // of pillars
+  expect_conv_transpose({transposed(1, 32, 5, 17, 128, 4, 4, 0, 1, 1), false}, random);
+  expect_conv_transpose({transposed(1, 48, 11, 13, 24, 4, 2, 1, 1, 1)}, random);   // of key points
+  expect_conv_transpose({transposed(1, 20, 7, 9, 20, 3, 2, 1, 1, 1, 1)}, random);  // of masks
+  expect_conv_transpose({transposed(2, 24, 6, 7, 24, 4, 2, 1, 1, 24)}, random);    // bilinear, each channel alone
+  expect_conv_transpose({transposed(1, 12, 6, 7, 18, 3, 3, 0, 2, 3, 2)}, random);
+}
+
+TEST(ConvTranspose, EveryActivation) {
+  Random random(32);
+  for (const Activation activation : kAll) {
+    for (const int group : {1, 3}) {
+      Case c{transposed(1, 9, 5, 6, 21, 3, 2, 1, 1, group)};
+      c.p.activation = activation;
+      c.p.alpha = activation == Activation::kClip ? 0.25F : 0.1F;
+      c.p.beta = activation == Activation::kClip ? 2.0F : 0.4F;
+      expect_conv_transpose(c, random);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Any extents of Y: also such that no input reaches the last rows and columns, or none at all.
+TEST(ConvTranspose, RandomShapes) {
+  Random random(33);
+  for (int i = 0; i < 300; ++i) {
+    Case c;
+    ConvParams& p = c.p;
+    p.n = random.integer(1, 2);
+    p.h_in = random.integer(1, 7);
+    p.w_in = random.integer(1, 40);
+    p.kernel_h = random.integer(1, 6);
+    p.kernel_w = random.integer(1, 6);
+    p.stride_h = random.integer(1, 5);
+    p.stride_w = random.integer(1, 5);
+    p.dilation_h = random.integer(1, 4);
+    p.dilation_w = random.integer(1, 4);
+    p.pad_top = random.integer(0, 9);
+    p.pad_left = random.integer(0, 9);
+    p.group = random.integer(0, 3) == 0 ? random.integer(2, 5) : 1;
+    p.c_in = p.group * random.integer(1, p.group == 1 ? 40 : 9);
+    p.c_out = p.group * random.integer(1, p.group == 1 ? 40 : 9);
+    p.h_out = random.integer(1, 30);
+    p.w_out = random.integer(1, 90);
+    p.activation = random.integer(0, 1) == 0 ? Activation::kNone : Activation::kSilu;
+    c.bias = random.integer(0, 1) == 0;
+    c.hostile = random.integer(0, 3) == 0;
+    expect_conv_transpose(c, random);
+    if (HasFailure()) return;
+  }
+}
+
 }  // namespace
 }  // namespace takt::kernels::cpu

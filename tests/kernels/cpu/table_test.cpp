@@ -14,7 +14,7 @@ namespace {
 TEST(Table, IsCompleteForEveryTargetAndRunsHereWhereItSaysSo) {
   for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kNeon}) {
     const auto all = kernels_of(target);
-    EXPECT_EQ(all.size(), 28U);
+    EXPECT_EQ(all.size(), 29U);
     std::set<std::string> names;
     std::uint32_t last = 0;
     for (const Kernel& kernel : all) {
@@ -30,7 +30,7 @@ TEST(Table, IsCompleteForEveryTargetAndRunsHereWhereItSaysSo) {
     }
     EXPECT_EQ(names.size(), all.size());
     EXPECT_EQ(find_kernel(target, 0), nullptr);
-    EXPECT_EQ(find_kernel(target, 28), nullptr);
+    EXPECT_EQ(find_kernel(target, 63), nullptr);
     EXPECT_EQ(find_kernel(target, 0xffffffff), nullptr);
   }
   EXPECT_EQ(unsupported(best_target()), nullptr);
@@ -56,6 +56,9 @@ std::vector<Call> valid_calls() {
   calls.push_back(make_call(KernelId::kConvFirst, conv));
   conv.group = 2;
   calls.push_back(make_call(KernelId::kConvGrouped, conv));
+  ConvParams transposed = conv;
+  transposed.residual = 0;
+  calls.push_back(make_call(KernelId::kConvTranspose, transposed));
   conv.group = 4;
   calls.push_back(make_call(KernelId::kConvDepthwise, conv));
   conv.group = 1;
@@ -126,7 +129,7 @@ TEST(Check, ValidCallsOfEveryKernelPassAndOperandsOfAnotherSizeOrAlignmentDoNot)
   const std::vector<Call> calls = valid_calls();
   std::set<KernelId> seen;
   for (const Call& call : calls) seen.insert(call.id);
-  EXPECT_EQ(seen.size(), 28U);
+  EXPECT_EQ(seen.size(), 29U);
   alignas(64) std::byte bytes[128];  // never read
   for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kNeon}) {
     for (const Call& call : calls) {

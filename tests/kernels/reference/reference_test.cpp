@@ -137,7 +137,7 @@ TEST(ConvTranspose, ScattersEveryInput) {
   Window window;
   window.kernel[0] = window.kernel[1] = 2;
   window.stride[0] = window.stride[1] = 2;
-  conv_transpose2d(x.tensor(), w.tensor(), Tensor{}, window, 1, y.tensor());
+  conv_transpose2d(x.tensor(), w.tensor(), Tensor{}, window, 1, {}, y.tensor());
   EXPECT_THAT(y.values, ElementsAre(1, 10, 2, 20, 100, 1000, 200, 2000, 3, 30, 4, 40, 300, 3000, 400, 4000));
 }
 
