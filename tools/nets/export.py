@@ -17,6 +17,7 @@ import torch
 import birdseye
 import classifiers
 import light
+import transformers
 import yolo
 from layers import pictures, randomise, settle
 
@@ -40,6 +41,8 @@ NETWORKS = {
     "yolo11n": Network(yolo.Yolo11, ("output", "logits"), opset=17),
     "nanodet": Network(light.NanoDetLike, ("output",), (3, 320, 320), 11),
     "efficientdet_d0": Network(light.EfficientDet, ("classes", "boxes"), (3, 512, 512), 13),
+    "detr": Network(transformers.Detr, ("logits", "boxes"), (3, 480, 640), 12),
+    "rtdetr_r18": Network(transformers.RtDetr, ("scores", "logits", "boxes"), opset=17),
     "pointpillars": Network(birdseye.PointPillars, ("classes", "boxes", "directions"), (64, 496, 432), 11),
     "centerpoint": Network(birdseye.CenterPoint, tuple(f"{what}{i}" for i in range(6) for what in ("heat", "box")),
                            (64, 512, 512), 11),
