@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "kernels/cpu/peak.h"
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
 #include "pipeline/app/verb_plan.h"
@@ -132,6 +133,16 @@ Status bench(const BenchOptions& options) {
   // Per step apart, since reading the clock costs something too.
   session->enable_profile(true);
   for (int i = 0; i < options.runs; ++i) gang.run();
+  // What the steps should take by the peaks of this machine, beside what they took.
+  const kernels::cpu::Peaks peaks = kernels::cpu::measure_peaks(d.target);
+  const auto predicted_ns = [&](std::size_t step) {
+    return peaks.nanoseconds(d.steps[step].flops, d.steps[step].bytes_moved, options.threads);
+  };
+  double measured = 0, predicted = 0;
+  for (std::size_t i = 0; i < d.steps.size(); ++i) {
+    measured += static_cast<double>(session->profile(i).minimum_ns);
+    predicted += predicted_ns(i);
+  }
 
   if (options.json) {
     nlohmann::ordered_json out{{"plan", d.name},
@@ -141,30 +152,42 @@ Status bench(const BenchOptions& options) {
                                {"first_us", first},
                                {"minimum_us", times.front()},
                                {"median_us", median},
-                               {"maximum_us", times.back()}};
+                               {"maximum_us", times.back()},
+                               {"predicted_us", predicted * 1e-3},
+                               {"gflops", peaks.gflops}};
+    out["bandwidth"] = nlohmann::ordered_json::array();
+    for (const auto& level : peaks.levels) out["bandwidth"].push_back({{"bytes", level.bytes}, {"gbs", level.gbs}});
     out["steps"] = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < d.steps.size(); ++i) {
       const exec::StepProfile p = session->profile(i);
       out["steps"].push_back({{"kernel", plan->kernel(i).name},
                               {"minimum_us", static_cast<double>(p.minimum_ns) * 1e-3},
                               {"maximum_us", static_cast<double>(p.maximum_ns) * 1e-3},
+                              {"predicted_us", predicted_ns(i) * 1e-3},
                               {"flops", d.steps[i].flops},
                               {"bytes_moved", d.steps[i].bytes_moved}});
     }
     std::printf("%s\n", out.dump(2).c_str());
     return {};
   }
-  std::printf("     #  kernel                       min us     max us   share  GFLOP/s     GB/s  node\n");
-  double sum = 0;
-  for (std::size_t i = 0; i < d.steps.size(); ++i) sum += static_cast<double>(session->profile(i).minimum_ns);
+  std::printf(
+      "     #  kernel                       min us     max us   share  roofline us    of it  GFLOP/s     GB/s  node\n");
   for (std::size_t i = 0; i < d.steps.size(); ++i) {
     const exec::StepProfile p = session->profile(i);
     const auto ns = static_cast<double>(std::max<std::int64_t>(p.minimum_ns, 1));
-    std::printf("  %4zu  %-24s %10.1f %10.1f  %5.1f%% %8.1f %8.1f  %s\n", i, plan->kernel(i).name, ns * 1e-3,
-                static_cast<double>(p.maximum_ns) * 1e-3, 100 * ns / sum, static_cast<double>(d.steps[i].flops) / ns,
+    std::printf("  %4zu  %-24s %10.1f %10.1f  %5.1f%%   %10.1f  %5.0f%% %8.1f %8.1f  %s\n", i, plan->kernel(i).name,
+                ns * 1e-3, static_cast<double>(p.maximum_ns) * 1e-3, 100 * ns / measured, predicted_ns(i) * 1e-3,
+                100 * predicted_ns(i) / ns, static_cast<double>(d.steps[i].flops) / ns,
                 static_cast<double>(d.steps[i].bytes_moved) / ns,
                 d.steps[i].nodes.empty() ? "" : d.steps[i].nodes.front().c_str());
   }
+  std::printf("this core: %.0f GFLOP/s;", peaks.gflops);
+  for (const auto& level : peaks.levels) {
+    std::printf(" %.0f GB/s in %llu kB%s", level.gbs, static_cast<unsigned long long>(level.bytes >> 10),
+                &level == &peaks.levels.back() ? "\n" : ",");
+  }
+  std::printf("steps: %.1f us together, %.1f us by the roofline (%.0f %% of it reached)\n", measured * 1e-3,
+              predicted * 1e-3, 100 * predicted / measured);
   std::printf("%s, %s, %d thread%s, %d runs: first %.1f us, min %.1f us, median %.1f us, max %.1f us\n", d.name.c_str(),
               kernels::name_of(d.target), options.threads, options.threads == 1 ? "" : "s", options.runs, first,
               times.front(), median, times.back());

@@ -16,13 +16,8 @@
 #include <string>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
 #include "kernels/cpu/host.h"
+#include "kernels/cpu/peak.h"
 #include "kernels/kernel.h"
 
 using namespace takt::kernels;
@@ -38,68 +33,6 @@ double now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-constexpr int kChains = 16;  // enough for any latency times throughput of today's cores
-constexpr int kSteps = 20000;
-
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) float peak_loop_avx2() {
-  __m256 acc[12];
-  for (int i = 0; i < 12; ++i) acc[i] = _mm256_set1_ps(static_cast<float>(i));
-  const __m256 a = _mm256_set1_ps(0.999F), b = _mm256_set1_ps(1e-3F);
-  for (int s = 0; s < kSteps; ++s) {
-#pragma GCC unroll 12
-    for (int i = 0; i < 12; ++i) acc[i] = _mm256_fmadd_ps(acc[i], a, b);
-  }
-  for (int i = 1; i < 12; ++i) acc[0] = _mm256_add_ps(acc[0], acc[i]);
-  return _mm256_cvtss_f32(acc[0]);
-}
-__attribute__((target("avx512f"))) float peak_loop_avx512() {
-  __m512 acc[kChains];
-  for (int i = 0; i < kChains; ++i) acc[i] = _mm512_set1_ps(static_cast<float>(i));
-  const __m512 a = _mm512_set1_ps(0.999F), b = _mm512_set1_ps(1e-3F);
-  for (int s = 0; s < kSteps; ++s) {
-#pragma GCC unroll 16
-    for (int i = 0; i < kChains; ++i) acc[i] = _mm512_fmadd_ps(acc[i], a, b);
-  }
-  for (int i = 1; i < kChains; ++i) acc[0] = _mm512_add_ps(acc[0], acc[i]);
-  return _mm512_cvtss_f32(acc[0]);
-}
-#elif defined(__aarch64__)
-float peak_loop_neon() {
-  float32x4_t acc[kChains];
-  for (int i = 0; i < kChains; ++i) acc[i] = vdupq_n_f32(static_cast<float>(i));
-  const float32x4_t a = vdupq_n_f32(0.999F), b = vdupq_n_f32(1e-3F);
-  for (int s = 0; s < kSteps; ++s) {
-#pragma GCC unroll 16
-    for (int i = 0; i < kChains; ++i) acc[i] = vfmaq_f32(b, acc[i], a);
-  }
-  for (int i = 1; i < kChains; ++i) acc[0] = vaddq_f32(acc[0], acc[i]);
-  return vgetq_lane_f32(acc[0], 0);
-}
-#endif
-
-volatile float sink;
-
-// GFLOP/s of one burst of about half a millisecond.
-double peak_burst(Target target) {
-  int flops = 0;
-  const double start = now();
-#if defined(__x86_64__)
-  if (target == Target::kAvx512) {
-    sink = peak_loop_avx512();
-    flops = kChains * 16 * 2;
-  } else {
-    sink = peak_loop_avx2();
-    flops = 12 * 8 * 2;
-  }
-#elif defined(__aarch64__)
-  (void)target;
-  sink = peak_loop_neon();
-  flops = kChains * 4 * 2;
-#endif
-  return static_cast<double>(flops) * kSteps / (now() - start) * 1e-9;
-}
-
 struct Free {
   void operator()(std::byte* p) const { std::free(p); }
 };
@@ -111,6 +44,8 @@ Buffer buffer(std::uint64_t bytes) {
   for (std::uint64_t i = 0; i < whole / 4; ++i) values[i] = static_cast<float>(i % 17) * 0.05F - 0.4F;
   return out;
 }
+
+volatile float sink;
 
 struct Bench {
   Target target;
@@ -130,7 +65,7 @@ struct Bench {
       const double start = now();
       for (int r = 0; r < repeats; ++r) run();
       shortest = std::min(shortest, (now() - start) / repeats);
-      if (i % 16 == 0) peak = std::max(peak, peak_burst(target));
+      if (i % 16 == 0) peak = std::max(peak, multiply_add_burst(target));
     }
     return shortest;
   }
@@ -239,7 +174,7 @@ int main(int argc, char** argv) {
     return 5;
   }
   Bench b{target, quick ? 0.005 : 0.15, 0, {}};
-  for (int i = 0; i < (quick ? 5 : 200); ++i) b.peak = std::max(b.peak, peak_burst(target));
+  for (int i = 0; i < (quick ? 5 : 200); ++i) b.peak = std::max(b.peak, multiply_add_burst(target));
   std::printf("%s, multiply-add peak %.1f GFLOP/s\n\nFastestDet at 352\n", name_of(target), b.peak);
   b.conv("first", 3, 24, 352, 3, 2, 1, true);
   // 24 channels leave a quarter of two blocks of 16 empty.
