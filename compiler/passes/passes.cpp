@@ -15,6 +15,7 @@ constexpr Pass kPasses[] = {
     {"fuse", fuse_convolutions},
     {"common", merge_common},
     {"dead", remove_dead},
+    {"order", order_for_peak},
 };
 
 }  // namespace

@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "compiler/compile.h"
+#include "compiler/ir/statistics.h"
 #include "pipeline/app/app.h"
 #include "pipeline/models/contract_file.h"
 #include "runtime/base/file.h"
@@ -26,6 +28,7 @@ struct Options {
   std::vector<std::string> fixes;
   std::vector<std::uint16_t> parts = {1, 2};
   std::string dump_after;
+  std::string statistics_after;
   bool unoptimised = false;
   bool json = false;
 };
@@ -97,18 +100,24 @@ Status run(const Options& options) {
   }
 
   std::vector<std::string> passes;
-  bool dumped = false;
+  std::set<std::string> dumped;
+  ir::Statistics before, after;
   compile.after_pass = [&](std::string_view pass, const ir::Graph& graph) {
     passes.emplace_back(pass);
-    if (pass != options.dump_after) return;
-    std::fputs(ir::dump(graph).c_str(), stdout);
-    dumped = true;
+    const ir::Statistics counted = ir::statistics(graph);
+    if (passes.size() == 1) before = counted;
+    after = counted;
+    for (const std::string& asked : {options.dump_after, options.statistics_after}) {
+      if (pass == asked) dumped.insert(asked);
+    }
+    if (pass == options.dump_after) std::fputs(ir::dump(graph).c_str(), stdout);
+    if (pass == options.statistics_after) std::fputs(ir::to_json(counted).c_str(), stdout);
   };
   TAKT_ASSIGN(const std::vector<std::byte> bytes,
               compiler::compile_onnx(std::as_bytes(std::span(onnx.data(), onnx.size())), compile));
-  if (!options.dump_after.empty() && !dumped) {
-    return fail(Code::kUsage,
-                "no pass is called '" + options.dump_after + "'" + did_you_mean(options.dump_after, passes));
+  for (const std::string& asked : {options.dump_after, options.statistics_after}) {
+    if (asked.empty() || dumped.count(asked) != 0) continue;
+    return fail(Code::kUsage, "no pass is called '" + asked + "'" + did_you_mean(asked, passes));
   }
   const std::string out = options.out.empty() ? compile.name + ".plan" : options.out;
   for (const std::string& source : {options.model, std::string(compile.source)}) {
@@ -126,6 +135,12 @@ Status run(const Options& options) {
               d.name.c_str(), kernels::name_of(d.target), d.statistics.operators_before, d.steps.size(),
               static_cast<double>(plan->file_bytes()) * 1e-3, static_cast<double>(d.arena_bytes) * 1e-3,
               static_cast<double>(d.lower_bound) * 1e-3);
+  std::printf("  passes: %llu to %llu operators, %.1f to %.1f MB of activations read and written (%.0f %% less)\n",
+              static_cast<unsigned long long>(before.nodes), static_cast<unsigned long long>(after.nodes),
+              static_cast<double>(before.activation_bytes) * 1e-6, static_cast<double>(after.activation_bytes) * 1e-6,
+              before.activation_bytes == 0 ? 0.0
+                                           : 100 - 100 * static_cast<double>(after.activation_bytes) /
+                                                       static_cast<double>(before.activation_bytes));
   std::printf("  look at it: takt plan show %s\n", out.c_str());
   return {};
 }
@@ -145,6 +160,8 @@ void add_compile(CLI::App& app, Command& chosen) {
   verb->add_flag("--unoptimised", options->unoptimised,
                  "leave the passes out: the other side of `takt plan diff` when a pass is suspected");
   verb->add_option("--dump-after", options->dump_after, "print the graph after this pass (import, ...)");
+  verb->add_option("--statistics-after", options->statistics_after,
+                   "print operators, work and bytes of the graph after this pass, as JSON");
   verb->add_flag("--json", options->json, "describe the plan as JSON on stdout");
   verb->callback([options, &chosen] {
     chosen = [options] {
