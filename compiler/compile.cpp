@@ -54,23 +54,9 @@ Status add_preprocess(ir::Graph& graph, const Preprocess& p) {
   ir::Node node;
   node.op = "takt.Preprocess";
   node.name = "preprocess";
-  node.attributes = {{"format", p.format},
-                     {"width", p.width},
-                     {"height", p.height},
-                     {"pitch", p.pitch},
-                     {"offset", p.offset},
-                     {"out_width", type.shape.dims[3]},
-                     {"out_height", type.shape.dims[2]},
-                     {"mode", std::string(p.letterbox ? "letterbox" : "plain")},
-                     {"pad", p.pad},
-                     {"colour", p.colour},
-                     {"scale", p.scale},
-                     {"mean", std::vector<float>(p.mean.begin(), p.mean.end())},
-                     {"std", std::vector<float>(p.std.begin(), p.std.end())}};
-  if (p.format == "nv12") {
-    node.attributes["chroma_offset"] = p.chroma_offset;
-    node.attributes["chroma_pitch"] = p.chroma_pitch;
-  }
+  node.attributes = attributes_of(p);
+  node.attributes["out_width"] = type.shape.dims[3];
+  node.attributes["out_height"] = type.shape.dims[2];
   ir::Type image;
   image.dtype = ir::DType::kU8;
   image.shape = {1, {p.payload_bytes}};
@@ -86,6 +72,25 @@ Status add_preprocess(ir::Graph& graph, const Preprocess& p) {
 }
 
 }  // namespace
+
+std::map<std::string, ir::Attribute> attributes_of(const Preprocess& p) {
+  std::map<std::string, ir::Attribute> out = {{"format", p.format},
+                                              {"width", p.width},
+                                              {"height", p.height},
+                                              {"pitch", p.pitch},
+                                              {"offset", p.offset},
+                                              {"mode", std::string(p.letterbox ? "letterbox" : "plain")},
+                                              {"pad", p.pad},
+                                              {"colour", p.colour},
+                                              {"scale", p.scale},
+                                              {"mean", std::vector<float>(p.mean.begin(), p.mean.end())},
+                                              {"std", std::vector<float>(p.std.begin(), p.std.end())}};
+  if (p.format == "nv12") {
+    out["chroma_offset"] = p.chroma_offset;
+    out["chroma_pitch"] = p.chroma_pitch;
+  }
+  return out;
+}
 
 Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, const Options& options) {
   TAKT_RETURN_IF_ERROR(check_parts(options.parts));

@@ -40,6 +40,9 @@ struct Preprocess {
   std::array<float, 3> std = {1, 1, 1};
 };
 
+// Attributes of the takt.Preprocess that it becomes, without the extents of its output (out_width, out_height).
+std::map<std::string, ir::Attribute> attributes_of(const Preprocess& p);
+
 struct Options {
   kernels::Target target = kernels::best_target();
   std::vector<std::uint16_t> parts = {1, 2};  // workers that the plan admits: 1, then ascending to 64

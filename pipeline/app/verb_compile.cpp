@@ -5,12 +5,15 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "compiler/compile.h"
 #include "compiler/ir/statistics.h"
 #include "pipeline/app/app.h"
+#include "pipeline/models/composition_file.h"
 #include "pipeline/models/contract_file.h"
 #include "runtime/base/file.h"
 #include "runtime/base/suggest.h"
@@ -24,7 +27,7 @@ struct Options {
   std::string model;
   std::string out;
   std::string target;
-  std::string file;
+  std::vector<std::string> files;
   std::vector<std::string> fixes;
   std::vector<std::uint16_t> parts = {1, 2};
   std::string dump_after;
@@ -83,21 +86,47 @@ Status run(const Options& options) {
   for (const std::string& text : options.fixes) TAKT_RETURN_IF_ERROR(fix(text, compile));
 
   std::string onnx;
+  std::optional<compiler::Composition> composition;
+  std::vector<std::string> sources = {options.model};  // none may be written over
   const std::string extension = fs::path(options.model).extension().string();
   if (extension == ".yaml" || extension == ".yml") {
-    TAKT_ASSIGN(const pipeline::ModelContract contract, pipeline::load_model(options.model, options.file));
-    TAKT_ASSIGN(onnx, pipeline::read_model_file(contract));
+    TAKT_ASSIGN(const bool several, pipeline::is_composition(options.model));
     TAKT_ASSIGN(compile.contract, digest_file(options.model));
-    compile.name = contract.name;
-    compile.source = contract.file;
-    compile.input_shapes.emplace(contract.input.tensor,
-                                 kernels::Shape{4, {1, 3, contract.input.height, contract.input.width}});
+    if (several) {
+      if (!options.fixes.empty()) {
+        return fail(Code::kUsage,
+                    "--fix belongs to single models; in a composition what feeds an input fixes its shape");
+      }
+      std::map<std::string, std::string> files;
+      for (const std::string& text : options.files) {
+        const std::size_t equals = text.find('=');
+        if (equals == std::string::npos || !files.emplace(text.substr(0, equals), text.substr(equals + 1)).second) {
+          return fail(Code::kUsage, "--file " + text + ": PART=FILE.onnx, once for a part of the composition");
+        }
+        sources.push_back(text.substr(equals + 1));
+      }
+      TAKT_ASSIGN(composition, pipeline::load_composition(options.model, files));
+      compile.name = composition->name;
+      for (const auto& part : composition->parts) {
+        if (part.op.empty()) sources.push_back((fs::path(options.model).parent_path() / part.source).string());
+      }
+    } else {
+      if (options.files.size() > 1) return fail(Code::kUsage, "--file is given more than once; a model has one file");
+      TAKT_ASSIGN(const pipeline::ModelContract contract,
+                  pipeline::load_model(options.model, options.files.empty() ? "" : options.files[0]));
+      TAKT_ASSIGN(onnx, pipeline::read_model_file(contract));
+      compile.name = contract.name;
+      compile.source = contract.file;
+      compile.input_shapes.emplace(contract.input.tensor,
+                                   kernels::Shape{4, {1, 3, contract.input.height, contract.input.width}});
+    }
   } else {
-    if (!options.file.empty()) return fail(Code::kUsage, "--file belongs to a model's contract (MODEL.yaml)");
+    if (!options.files.empty()) return fail(Code::kUsage, "--file belongs to a model's contract (MODEL.yaml)");
     TAKT_ASSIGN(onnx, read_file(options.model));
     compile.name = fs::path(options.model).stem().string();
     compile.source = options.model;
   }
+  sources.push_back(compile.source);
 
   std::vector<std::string> passes;
   std::set<std::string> dumped;
@@ -114,13 +143,14 @@ Status run(const Options& options) {
     if (pass == options.statistics_after) std::fputs(ir::to_json(counted).c_str(), stdout);
   };
   TAKT_ASSIGN(const std::vector<std::byte> bytes,
-              compiler::compile_onnx(std::as_bytes(std::span(onnx.data(), onnx.size())), compile));
+              composition ? compiler::compile_composition(*composition, compile)
+                          : compiler::compile_onnx(std::as_bytes(std::span(onnx.data(), onnx.size())), compile));
   for (const std::string& asked : {options.dump_after, options.statistics_after}) {
     if (asked.empty() || dumped.count(asked) != 0) continue;
     return fail(Code::kUsage, "no pass is called '" + asked + "'" + did_you_mean(asked, passes));
   }
   const std::string out = options.out.empty() ? compile.name + ".plan" : options.out;
-  for (const std::string& source : {options.model, std::string(compile.source)}) {
+  for (const std::string& source : sources) {
     std::error_code error;
     if (fs::equivalent(out, source, error)) return fail(Code::kUsage, "-o " + out + " is the model itself");
   }
@@ -149,14 +179,15 @@ Status run(const Options& options) {
 
 void add_compile(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("compile", "Compile a model (ONNX, or its contract) into a plan");
-  verb->add_option("model", options->model, "MODEL.onnx, or its contract MODEL.yaml")->required();
+  CLI::App* verb = app.add_subcommand("compile", "Compile a model (ONNX, its contract, or a composition) into a plan");
+  verb->add_option("model", options->model, "MODEL.onnx, its contract MODEL.yaml, or a composition")->required();
   verb->add_option("-o,--out", options->out, "the plan to write (default: the model's name and .plan)");
   verb->add_option("--target", options->target, "cpu:avx2, cpu:avx512 or cpu:neon (default: this machine)");
   verb->add_option("--fix", options->fixes,
                    "fix a symbolic dimension (height=256) or the shape of an input (images=1x3x256x416)");
   verb->add_option("--parts", options->parts, "numbers of workers that the plan admits (default: 1,2)")->delimiter(',');
-  verb->add_option("--file", options->file, "the ONNX file, in place of the one that the contract names");
+  verb->add_option("--file", options->files,
+                   "the ONNX file, in place of the one that the contract names; of a composition: PART=FILE");
   verb->add_flag("--unoptimised", options->unoptimised,
                  "leave the passes out: the other side of `takt plan diff` when a pass is suspected");
   verb->add_option("--dump-after", options->dump_after, "print the graph after this pass (import, ...)");

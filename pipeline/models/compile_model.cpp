@@ -2,7 +2,6 @@
 
 #include <span>
 
-#include "compiler/compile.h"
 #include "pipeline/models/contract_file.h"
 #include "pipeline/models/detection_head.h"
 
@@ -31,11 +30,7 @@ std::vector<NamedTensor> tensors_of(const ir::Graph& graph, const std::vector<ir
 
 }  // namespace
 
-Result<std::shared_ptr<const plan::Plan>> compile_model(const ModelContract& contract, const CameraPicture& picture,
-                                                        const std::vector<std::uint16_t>& parts) {
-  TAKT_ASSIGN(const std::string file, read_model_file(contract));
-  TAKT_ASSIGN(const Digest contract_digest, digest_file(contract.contract_file));
-  const ModelInput& input = contract.input;
+compiler::Preprocess preprocess_for(const ModelInput& input, const CameraPicture& picture) {
   const kernels::Preprocess geometry = preprocess_of(input, picture);
   compiler::Preprocess preprocess;
   preprocess.tensor = input.tensor;
@@ -55,12 +50,20 @@ Result<std::shared_ptr<const plan::Plan>> compile_model(const ModelContract& con
     preprocess.mean[c] = static_cast<float>(input.mean[c]);
     preprocess.std[c] = static_cast<float>(input.std[c]);
   }
+  return preprocess;
+}
+
+Result<std::shared_ptr<const plan::Plan>> compile_model(const ModelContract& contract, const CameraPicture& picture,
+                                                        const std::vector<std::uint16_t>& parts) {
+  TAKT_ASSIGN(const std::string file, read_model_file(contract));
+  TAKT_ASSIGN(const Digest contract_digest, digest_file(contract.contract_file));
+  const ModelInput& input = contract.input;
   compiler::Options options;
   options.name = contract.name;
   options.contract = contract_digest;
   options.parts = parts;
   options.input_shapes[input.tensor] = {4, {1, 3, input.height, input.width}};
-  options.preprocess = preprocess;
+  options.preprocess = preprocess_for(input, picture);
 
   // Shapes are compared where they still are those of the file: after import.
   Status fits;

@@ -6,11 +6,15 @@
 #include <memory>
 #include <vector>
 
+#include "compiler/compile.h"
 #include "pipeline/models/contract.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan.h"
 
 namespace takt::pipeline {
+
+// The way of such pictures into such an input, for the compiler.
+compiler::Preprocess preprocess_for(const ModelInput& input, const CameraPicture& picture);
 
 // The plan's input is the payload that holds such a picture, its outputs are the model's. `parts`: numbers of workers
 // that it admits. kConfiguration when the file is not there, is another one, or has tensors of other names, types or
