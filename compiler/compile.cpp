@@ -125,6 +125,7 @@ Result<std::vector<std::byte>> compile_onnx(std::span<const std::byte> onnx, con
   if (!options.source.empty()) import.source = options.source;
   import.dims = options.dims;
   import.input_shapes = options.input_shapes;
+  import.loops = options.loops;
   TAKT_ASSIGN(ir::Graph graph, import_onnx(onnx, import));
   return compile(std::move(graph), digest(onnx), options);
 }

@@ -50,6 +50,8 @@ struct Options {
   std::map<std::string, std::int64_t> dims;   // values of the model's symbolic dimensions, by name
   // Whole shapes of the model's inputs, by input; they fix symbolic dimensions too.
   std::map<std::string, kernels::Shape> input_shapes;
+  std::map<std::string, std::int64_t>
+      loops;         // the most trips of a Loop, by its node's name, where the model does not say
   std::string name;  // of the plan; empty: the graph's
   Digest contract;   // stored in the plan
   std::optional<Preprocess> preprocess;

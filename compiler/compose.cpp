@@ -262,8 +262,15 @@ class Composer {
       if (value.type) value.type->count = moved(value.type->count);
       graph_.values.push_back(std::move(value));
     }
+    const auto guards = static_cast<int>(graph_.guards.size());
+    for (ir::Guard guard : network.guards) {
+      guard.condition = moved(guard.condition);
+      if (guard.parent >= 0) guard.parent += guards;
+      graph_.guards.push_back(guard);
+    }
     for (ir::Node& node : network.nodes) {
       node.name = prefix + node.name;
+      if (node.guard >= 0) node.guard += guards;
       for (ValueId& id : node.inputs) id = moved(id);
       for (ValueId& id : node.outputs) id = moved(id);
       graph_.nodes.push_back(std::move(node));
@@ -305,8 +312,15 @@ class Composer {
     for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
       const auto used = [&](ValueId id) { return id != kNoValue && needed[static_cast<std::size_t>(id)]; };
       if (std::ranges::none_of(node->outputs, used)) continue;
-      for (const ValueId id : node->inputs) {
+      const auto need = [&](ValueId id) {
         if (id != kNoValue) needed[static_cast<std::size_t>(id)] = true;
+      };
+      std::ranges::for_each(node->inputs, need);
+      for (int g = node->guard; g >= 0; g = graph_.guards[static_cast<std::size_t>(g)].parent) {
+        need(graph_.guards[static_cast<std::size_t>(g)].condition);
+      }
+      for (const ValueId id : node->outputs) {
+        if (graph_[id].type) need(graph_[id].type->count);
       }
       kept.push_back(std::move(*node));
     }

@@ -36,6 +36,8 @@ struct Kernel {
   // The input that the (single) output may share memory with, start for start: run() reads each element before it
   // writes the same one. -1: none.
   std::int8_t in_place = -1;
+  // Operand 0 is a condition: of operands 1 and 2 the first is read where it is true, else the second.
+  bool selects = false;
   // The loader's semantic check: nullptr when run() with these parameters reads and writes inside operands of these
   // sizes and starts whatever the data are; otherwise what is wrong. Plans may be damaged or hostile: check() trusts
   // nothing in params and cannot overflow.

@@ -93,7 +93,9 @@ std::string to_string(const Shape& shape) {
 
 std::string to_string(const Type& type) {
   std::string text = kernels::name_of(type.dtype) + to_string(type.shape);
-  if (type.count != kNoValue) text += " count %" + std::to_string(type.count);
+  if (type.count != kNoValue) {
+    text += " count %" + std::to_string(type.count) + (type.axis != 0 ? " of " + std::to_string(type.axis) : "");
+  }
   return text;
 }
 
@@ -165,8 +167,20 @@ ValueId Graph::add_constant(std::string value_name, Constant constant) {
   return static_cast<ValueId>(values.size()) - 1;
 }
 
-void Graph::replace_uses(ValueId from, ValueId to) {
+void Graph::replace_reads(ValueId from, ValueId to) {
   for (Node& node : nodes) std::replace(node.inputs.begin(), node.inputs.end(), from, to);
+  for (Guard& guard : guards) {
+    if (guard.condition == from) guard.condition = to;
+  }
+}
+
+bool Graph::implies(int inner, int outer) const {
+  while (inner != outer && inner >= 0) inner = guards[static_cast<std::size_t>(inner)].parent;
+  return inner == outer;
+}
+
+void Graph::replace_uses(ValueId from, ValueId to) {
+  replace_reads(from, to);
   std::replace(outputs.begin(), outputs.end(), from, to);
   for (State& state : states) {
     if (state.next == from) state.next = to;
@@ -194,6 +208,28 @@ std::vector<std::vector<int>> Graph::consumers() const {
 }
 
 void Graph::compact() {
+  // Guards that no node has go first, and their conditions with them; equal ones become one.
+  std::vector<int> guard_at(guards.size(), -1);
+  for (const Node& node : nodes) {
+    for (int g = node.guard; g >= 0; g = guards[static_cast<std::size_t>(g)].parent) {
+      guard_at[static_cast<std::size_t>(g)] = 0;
+    }
+  }
+  std::vector<Guard> kept_guards;
+  for (std::size_t g = 0; g < guards.size(); ++g) {
+    if (guard_at[g] < 0) continue;
+    Guard guard = guards[g];
+    if (guard.parent >= 0) guard.parent = guard_at[static_cast<std::size_t>(guard.parent)];
+    const auto same = std::find(kept_guards.begin(), kept_guards.end(), guard);
+    guard_at[g] = static_cast<int>(same - kept_guards.begin());
+    if (same == kept_guards.end()) kept_guards.push_back(guard);
+  }
+  const auto move_guard = [&](int& g) {
+    if (g >= 0) g = guard_at[static_cast<std::size_t>(g)];
+  };
+  for (Node& node : nodes) move_guard(node.guard);
+  guards = std::move(kept_guards);
+
   std::vector<ValueId> moved(values.size(), kNoValue);
   const auto keep = [&](ValueId id) {
     if (id != kNoValue) moved[static_cast<std::size_t>(id)] = 0;
@@ -208,8 +244,10 @@ void Graph::compact() {
     keep(state.previous);
     keep(state.next);
   }
-  for (const Value& value : values) {
-    if (value.type) keep(value.type->count);
+  for (const Guard& guard : guards) keep(guard.condition);
+  // The type of a value that goes keeps nothing.
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (moved[i] != kNoValue && values[i].type) keep(values[i].type->count);
   }
   std::vector<Value> kept;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -231,74 +269,154 @@ void Graph::compact() {
     move(state.previous);
     move(state.next);
   }
+  for (Guard& guard : guards) move(guard.condition);
   for (Value& value : values) {
     if (value.type) move(value.type->count);
   }
 }
 
-Status verify(const Graph& graph) {
-  const auto size = static_cast<ValueId>(graph.values.size());
-  const auto in_range = [&](ValueId id) { return id >= 0 && id < size; };
-  enum : std::uint8_t { kUnwritten, kWritten };
-  std::vector<std::uint8_t> written(graph.values.size(), kUnwritten);
-  for (std::size_t i = 0; i < graph.values.size(); ++i) {
-    const Value& value = graph.values[i];
-    if (!value.constant) continue;
-    const Constant& constant = *value.constant;
-    if (!value.type || value.type->dtype != constant.dtype || !(value.type->shape == constant.shape) ||
-        !within_limits(constant.shape) ||
-        constant.bytes.size() !=
-            static_cast<std::size_t>(constant.shape.elements()) * kernels::size_of(constant.dtype)) {
-      return fail(Code::kInternal, "graph: constant " + printable(value.name) + " differs from its type");
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Graph& graph)
+      : graph_(graph), written_(graph.values.size(), false), guard_(graph.values.size(), -1) {}
+
+  Status run() {
+    TAKT_RETURN_IF_ERROR(constants());
+    for (const ValueId id : graph_.inputs) {
+      if (!write(id)) return fail(Code::kInternal, "graph: an input is a constant, another input, or no value");
+      if (!graph_[id].type) {
+        return fail(Code::kInternal, "graph: input " + printable(graph_[id].name) + " has no type");
+      }
     }
-    written[i] = kWritten;
+    for (const State& state : graph_.states) {
+      if (!write(state.previous) || !in_range(state.next)) {
+        return fail(Code::kInternal, "graph: state " + printable(state.name) + " is no value of its own");
+      }
+    }
+    for (const ValueId id : graph_.inputs) TAKT_RETURN_IF_ERROR(counted(id));
+    TAKT_RETURN_IF_ERROR(guards());
+    for (const Node& node : graph_.nodes) TAKT_RETURN_IF_ERROR(this->node(node));
+    return results();
   }
-  const auto write = [&](ValueId id) {
-    if (!in_range(id) || written[static_cast<std::size_t>(id)] == kWritten) return false;
-    written[static_cast<std::size_t>(id)] = kWritten;
+
+ private:
+  [[nodiscard]] bool in_range(ValueId id) const { return id >= 0 && id < static_cast<ValueId>(graph_.values.size()); }
+  [[nodiscard]] bool is_written(ValueId id) const { return in_range(id) && written_[static_cast<std::size_t>(id)]; }
+  bool write(ValueId id, int guard = -1) {
+    if (!in_range(id) || written_[static_cast<std::size_t>(id)]) return false;
+    written_[static_cast<std::size_t>(id)] = true;
+    guard_[static_cast<std::size_t>(id)] = guard;
     return true;
-  };
-  for (const ValueId id : graph.inputs) {
-    if (!write(id)) return fail(Code::kInternal, "graph: an input is a constant, another input, or no value");
-    if (!graph[id].type) return fail(Code::kInternal, "graph: input " + printable(graph[id].name) + " has no type");
   }
-  for (const State& state : graph.states) {
-    if (!write(state.previous) || !in_range(state.next)) {
-      return fail(Code::kInternal, "graph: state " + printable(state.name) + " is no value of its own");
+
+  Status constants() {
+    for (std::size_t i = 0; i < graph_.values.size(); ++i) {
+      const Value& value = graph_.values[i];
+      if (!value.constant) continue;
+      const Constant& constant = *value.constant;
+      if (!value.type || value.type->dtype != constant.dtype || !(value.type->shape == constant.shape) ||
+          !within_limits(constant.shape) ||
+          constant.bytes.size() !=
+              static_cast<std::size_t>(constant.shape.elements()) * kernels::size_of(constant.dtype)) {
+        return fail(Code::kInternal, "graph: constant " + printable(value.name) + " differs from its type");
+      }
+      written_[i] = true;
     }
+    return {};
   }
-  for (const Node& node : graph.nodes) {
-    for (const ValueId id : node.inputs) {
+
+  // A count is a scalar that is known wherever the rows are.
+  [[nodiscard]] Status counted(ValueId id) const {
+    const Type& type = *graph_[id].type;
+    if (type.count == kNoValue) return {};
+    const bool scalar =
+        is_written(type.count) && graph_[type.count].type && *graph_[type.count].type == Type{DType::kI32, {}} &&
+        type.axis >= 0 && type.axis < type.shape.rank &&
+        graph_.implies(guard_[static_cast<std::size_t>(id)], guard_[static_cast<std::size_t>(type.count)]);
+    if (scalar) return {};
+    return fail(Code::kInternal, "graph: " + printable(graph_[id].name) + " has a count that is no i32 scalar");
+  }
+
+  [[nodiscard]] Status guards() const {
+    for (std::size_t g = 0; g < graph_.guards.size(); ++g) {
+      const Guard& guard = graph_.guards[g];
+      if (!in_range(guard.condition) || !graph_[guard.condition].type ||
+          graph_[guard.condition].type->dtype != DType::kBool || graph_[guard.condition].type->shape.elements() != 1 ||
+          guard.parent < -1 || guard.parent >= static_cast<int>(g)) {
+        return fail(Code::kInternal, "graph: guard " + std::to_string(g) + " has no condition or no parent");
+      }
+    }
+    return {};
+  }
+
+  // Whether input i of a node with guard `at` is there when the node runs, though its writer has guard `from`.
+  [[nodiscard]] bool reaches(const Node& node, std::size_t i, int from) const {
+    if (graph_.implies(node.guard, from)) return true;
+    if (node.op != "takt.Select" || i == 0) return false;
+    const Guard& guard = graph_.guards[static_cast<std::size_t>(from)];
+    return guard.condition == node.inputs[0] && guard.when == (i == 1) && graph_.implies(node.guard, guard.parent);
+  }
+
+  Status node(const Node& node) {
+    if (node.guard < -1 || node.guard >= static_cast<int>(graph_.guards.size())) {
+      return broken(node, "has a guard that is none of the graph");
+    }
+    if (node.guard >= 0) {
+      const Guard& guard = graph_.guards[static_cast<std::size_t>(node.guard)];
+      if (!is_written(guard.condition) ||
+          !graph_.implies(guard.parent, guard_[static_cast<std::size_t>(guard.condition)])) {
+        return broken(node, "runs under a condition that is not known there");
+      }
+    }
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
       if (id == kNoValue) continue;
       if (!in_range(id)) return broken(node, "reads no value of the graph");
-      if (written[static_cast<std::size_t>(id)] != kWritten) {
-        return broken(node, "reads " + printable(graph[id].name) + " before it is written");
+      if (!is_written(id)) return broken(node, "reads " + printable(graph_[id].name) + " before it is written");
+      if (!reaches(node, i, guard_[static_cast<std::size_t>(id)])) {
+        return broken(node, "reads " + printable(graph_[id].name) + ", which a guard may have left unwritten");
       }
     }
-    auto types = infer(graph, node);
+    auto types = infer(graph_, node);
     if (!types) return fail(Code::kInternal, "graph: " + types.error().message);
+    for (const ValueId id : node.outputs) {
+      if (!write(id, node.guard)) return broken(node, "writes a value that something else writes too");
+    }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId id = node.outputs[i];
-      if (!write(id)) return broken(node, "writes a value that something else writes too");
-      if (!graph[id].type) return broken(node, "output " + printable(graph[id].name) + " has no type");
-      if (!(*graph[id].type == (*types)[i])) {
-        return broken(node, "output " + printable(graph[id].name) + " is " + to_string(*graph[id].type) +
+      if (!graph_[id].type) return broken(node, "output " + printable(graph_[id].name) + " has no type");
+      if (!(*graph_[id].type == (*types)[i])) {
+        return broken(node, "output " + printable(graph_[id].name) + " is " + to_string(*graph_[id].type) +
                                 ", by the operator's rule " + to_string((*types)[i]));
       }
+      TAKT_RETURN_IF_ERROR(counted(id));
     }
+    return {};
   }
-  for (const ValueId id : graph.outputs) {
-    if (!in_range(id) || written[static_cast<std::size_t>(id)] != kWritten) {
-      return fail(Code::kInternal, "graph: an output is never written");
+
+  [[nodiscard]] Status results() const {
+    const auto always = [&](ValueId id) { return is_written(id) && guard_[static_cast<std::size_t>(id)] == -1; };
+    for (const ValueId id : graph_.outputs) {
+      if (!always(id)) return fail(Code::kInternal, "graph: an output is never written, or not always");
     }
-  }
-  for (const State& state : graph.states) {
-    if (written[static_cast<std::size_t>(state.next)] != kWritten) {
-      return fail(Code::kInternal, "graph: state " + printable(state.name) + " is never written");
+    for (const State& state : graph_.states) {
+      if (!always(state.next)) {
+        return fail(Code::kInternal, "graph: state " + printable(state.name) + " is never written, or not always");
+      }
     }
+    return {};
   }
-  return {};
-}
+
+  const Graph& graph_;
+  std::vector<bool> written_;  // by value
+  std::vector<int> guard_;     // of the writer, by value
+};
+
+}  // namespace
+
+Status verify(const Graph& graph) { return Verifier(graph).run(); }
 
 std::string dump(const Graph& graph) {
   const auto typed = [&](ValueId id) {
@@ -310,7 +428,13 @@ std::string dump(const Graph& graph) {
   for (const State& state : graph.states) {
     text += "state " + printable(state.name) + ": " + typed(state.previous) + " -> " + typed(state.next) + "\n";
   }
+  for (std::size_t g = 0; g < graph.guards.size(); ++g) {
+    const Guard& guard = graph.guards[g];
+    text += "guard " + std::to_string(g) + ": " + printable(graph[guard.condition].name) + (guard.when ? "" : " not");
+    text += (guard.parent >= 0 ? " in guard " + std::to_string(guard.parent) : "") + "\n";
+  }
   for (const Node& node : graph.nodes) {
+    if (node.guard >= 0) text += "[guard " + std::to_string(node.guard) + "] ";
     for (std::size_t i = 0; i < node.outputs.size(); ++i) text += (i > 0 ? ", " : "") + typed(node.outputs[i]);
     text += " = " + node.op + "(";
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {

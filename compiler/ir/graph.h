@@ -1,8 +1,11 @@
 // The graph of the compiler: values, nodes in topological order, constants, inputs, outputs, state.
 //
 // A type is an element type, static extents (capacities) and an optional count: a scalar i32 value that says how many
-// rows of dimension 0 are valid (DESIGN section 6, "IR"). After import every extent is a number; symbolic dimensions
-// of a model are fixed by flag before.
+// rows are valid (compiler/ir/README.md, "Counts"). After import every extent is a number; symbolic dimensions of a model
+// are fixed by flag before.
+//
+// Control flow is predication: the list of nodes stays flat, a node may have a guard and runs only where the guard's
+// condition holds. takt.Select takes one of two values where guards end.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +36,7 @@ struct Type {
   DType dtype = DType::kF32;
   Shape shape;
   ValueId count = kNoValue;
+  int axis = 0;  // the dimension that is counted; its extent is the capacity
   friend bool operator==(const Type&, const Type&) = default;
 };
 std::string to_string(const Type& type);    // "f32[1,3,352,352]"
@@ -74,6 +78,7 @@ struct Node {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::map<std::string, Attribute> attributes;  // ordered: dumps and hashes are reproducible
+  int guard = -1;                               // index in Graph::guards; -1: runs always
 
   [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t otherwise) const;
   [[nodiscard]] float number(std::string_view key, float otherwise) const;
@@ -91,6 +96,14 @@ struct State {
   std::shared_ptr<const Constant> initial;
 };
 
+// Nodes of a branch or an iteration run only where its condition has this value, and its parent's too.
+struct Guard {
+  ValueId condition = kNoValue;  // bool of one element
+  bool when = true;
+  int parent = -1;  // a guard with a smaller index
+  friend bool operator==(const Guard&, const Guard&) = default;
+};
+
 struct Graph {
   std::string name;
   std::vector<Value> values;  // index = ValueId; passes leave unused ones, compact() removes them
@@ -98,13 +111,18 @@ struct Graph {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<State> states;
+  std::vector<Guard> guards;
 
   ValueId add_value(std::string name, std::optional<Type> type = {});
   ValueId add_constant(std::string name, Constant constant);
   Value& operator[](ValueId id) { return values[static_cast<std::size_t>(id)]; }
   const Value& operator[](ValueId id) const { return values[static_cast<std::size_t>(id)]; }
-  // Replaces every use of `from` (inputs of nodes, outputs of the graph) by `to`.
+  // Replaces every use of `from` (inputs of nodes, conditions, outputs of the graph) by `to`.
   void replace_uses(ValueId from, ValueId to);
+  // The same but for the outputs of the graph and states, which keep their names.
+  void replace_reads(ValueId from, ValueId to);
+  // Whether a node with guard `inner` runs only where one with guard `outer` runs too.
+  [[nodiscard]] bool implies(int inner, int outer) const;
   // Index of the producing node by value; -1 for inputs and constants.
   [[nodiscard]] std::vector<int> producers() const;
   // Nodes that read a value, ascending, once per use; graph outputs are not counted.
@@ -113,7 +131,8 @@ struct Graph {
 };
 
 // Every rule of the form above: ids in range, each value written once, topological order, types present and
-// consistent with the operators' shape rules, constants of the size of their type, no unknown operator.
+// consistent with the operators' shape rules, constants of the size of their type, no unknown operator; no node reads
+// what a guard that its own does not imply may have left unwritten, takt.Select apart, which reads what it selects.
 // kInternal after a pass, since a pass broke it.
 Status verify(const Graph& graph);
 

@@ -41,7 +41,17 @@ Result<std::vector<Constant>> interpret(const Graph& graph, std::span<const Cons
     }
     values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   }
+  const auto runs = [&](int guard) {
+    for (; guard >= 0; guard = graph.guards[static_cast<std::size_t>(guard)].parent) {
+      const Guard& g = graph.guards[static_cast<std::size_t>(guard)];
+      const std::vector<std::byte>& condition = values[static_cast<std::size_t>(g.condition)].bytes;
+      // Without a value: the guard's own parent does not run.
+      if (condition.empty() || (condition[0] != std::byte{0}) != g.when) return false;
+    }
+    return true;
+  };
   for (const Node& node : graph.nodes) {
+    if (!runs(node.guard)) continue;
     std::vector<kernels::Tensor> operands(node.inputs.size());
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (node.inputs[i] != kNoValue) operands[i] = values[static_cast<std::size_t>(node.inputs[i])].tensor();

@@ -12,6 +12,7 @@ std::span<const Operator> elementwise_operators();  // unary, binary, activation
 std::span<const Operator> movement_operators();     // Reshape, Transpose, Concat, Slice, Gather, Pad, ...
 std::span<const Operator> matrix_operators();       // Gemm, MatMul, ReduceMean, Softmax
 std::span<const Operator> image_operators();        // Resize, takt.Preprocess
+std::span<const Operator> control_operators();      // takt.Select
 std::span<const Operator> generic_operators();      // what the generic kernel runs (generic.h)
 
 // For the rules in these tables.

@@ -13,7 +13,7 @@ const std::vector<const Operator*>& table() {
   static const std::vector<const Operator*> operators = [] {
     std::vector<const Operator*> all;
     for (const auto family : {window_operators(), elementwise_operators(), movement_operators(), matrix_operators(),
-                              image_operators(), generic_operators()}) {
+                              image_operators(), control_operators(), generic_operators()}) {
       for (const Operator& op : family) all.push_back(&op);
     }
     std::sort(all.begin(), all.end(), [](const Operator* a, const Operator* b) { return a->name < b->name; });

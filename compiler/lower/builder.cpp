@@ -44,7 +44,34 @@ Builder::Builder(const ir::Graph& graph, const Options& options)
     states_.push_back({state.name, tensors_[id].dtype, tensors_[id].shape, tensors_[id].bytes,
                        state.initial != nullptr ? section(state.initial->bytes) : plan::kNone});
   }
+  plan_guard_.resize(graph.guards.size(), plan::kNone);
+  guard_of_.resize(graph.values.size(), -1);
+  for (const ir::Node& node : graph.nodes) {
+    for (const ir::ValueId value : node.outputs) guard_of_[static_cast<std::size_t>(value)] = node.guard;
+  }
   find_wishes();
+}
+
+std::uint32_t Builder::plan_guard(int guard) {
+  if (guard < 0) return plan::kNone;
+  const ir::Guard& from = graph_.guards[static_cast<std::size_t>(guard)];
+  std::uint32_t& index = plan_guard_[static_cast<std::size_t>(guard)];
+  if (index != plan::kNone) return index;
+  plan::Guard to;
+  to.parent = plan_guard(from.parent);
+  to.condition = linear(from.condition);
+  to.when = from.when;
+  index = static_cast<std::uint32_t>(guards_.size());
+  guards_.push_back(to);
+  return index;
+}
+
+void Builder::convert(Call call, ir::ValueId value, TensorId from, TensorId to) {
+  const int inside = guard_;
+  guard_ = guard_of_[static_cast<std::size_t>(value)];
+  step(std::move(call), {from, to}, nullptr);
+  guard_ = inside;
+  ++statistics_.reorders;
 }
 
 void Builder::find_wishes() {
@@ -191,9 +218,8 @@ TensorId Builder::linear(ir::ValueId value) {
 }
 
 void Builder::reorder_to_linear(ir::ValueId value) {
-  step(kernels::cpu::make_call(KernelId::kReorderToLinear, reorder_params(shape(value))),
-       {forms(value).blocked, forms(value).linear}, nullptr);
-  ++statistics_.reorders;
+  convert(kernels::cpu::make_call(KernelId::kReorderToLinear, reorder_params(shape(value))), value,
+          forms(value).blocked, forms(value).linear);
 }
 
 TensorId Builder::blocked(ir::ValueId value) {
@@ -201,8 +227,7 @@ TensorId Builder::blocked(ir::ValueId value) {
   if (constant_of(value) != nullptr) return constant(value, true);
   const TensorId from = forms(value).linear;
   const TensorId to = define(value, true);
-  step(kernels::cpu::make_call(KernelId::kReorderToBlocked, reorder_params(shape(value))), {from, to}, nullptr);
-  ++statistics_.reorders;
+  convert(kernels::cpu::make_call(KernelId::kReorderToBlocked, reorder_params(shape(value))), value, from, to);
   return to;
 }
 
@@ -246,9 +271,11 @@ void Builder::step(Call call, std::vector<TensorId> operands, const ir::Node* no
   mark_written(operands.back());
   s.operands = std::move(operands);
   if (node != nullptr) s.nodes.push_back(node->name);
+  s.guard = plan_guard(guard_);
   steps_.push_back(std::move(s));
 }
 
+// Results and states are made without a guard (ir::verify), and so are these steps.
 TensorId Builder::deliver(ir::ValueId value, const std::string& name, Storage storage, std::uint32_t slot) {
   const bool only_blocked = !has_linear(value);
   const TensorId to = add(name, type(value), false);
@@ -273,6 +300,7 @@ TensorId Builder::deliver(ir::ValueId value, const std::string& name, Storage st
 }
 
 Result<Lowered> Builder::finish() {
+  guard_ = -1;
   for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
     outputs_.push_back(
         deliver(graph_.outputs[i], graph_[graph_.outputs[i]].name, Storage::kOutput, static_cast<std::uint32_t>(i)));
@@ -281,13 +309,22 @@ Result<Lowered> Builder::finish() {
     deliver(graph_.states[i].next, graph_.states[i].name, Storage::kStateNext, static_cast<std::uint32_t>(i));
   }
 
+  // A condition is read by every step under it.
+  const auto conditions = [&](const plan::Step& step) {
+    std::vector<TensorId> out;
+    for (std::uint32_t g = step.guard; g != plan::kNone; g = guards_[g].parent) out.push_back(guards_[g].condition);
+    return out;
+  };
+
   // Lifetimes of roots.
   struct Life {
     std::uint32_t first = plan::kNone, last = 0;
   };
   std::vector<Life> life(tensors_.size());
   for (std::uint32_t s = 0; s < steps_.size(); ++s) {
-    for (const TensorId operand : steps_[s].operands) {
+    std::vector<TensorId> touched = conditions(steps_[s]);
+    touched.insert(touched.end(), steps_[s].operands.begin(), steps_[s].operands.end());
+    for (const TensorId operand : touched) {
       if (operand == kAbsent) continue;
       Life& l = life[root(operand)];
       if (l.first == plan::kNone) l.first = s;
@@ -318,7 +355,9 @@ Result<Lowered> Builder::finish() {
     }
     const auto uses = std::count_if(step.operands.begin(), step.operands.end(),
                                     [&](TensorId id) { return id != kAbsent && root(id) == from; });
-    if (uses != 1) continue;
+    const std::vector<TensorId> asked = conditions(step);
+    const bool is_condition = std::any_of(asked.begin(), asked.end(), [&](TensorId id) { return root(id) == from; });
+    if (uses != 1 || is_condition) continue;
     group[find(to)] = find(from);
     ++statistics_.in_place;
   }
@@ -364,6 +403,7 @@ Result<Lowered> Builder::finish() {
   d.statistics = statistics_;
   d.tensors = std::move(tensors_);
   d.steps = std::move(steps_);
+  d.guards = std::move(guards_);
   d.states = std::move(states_);
   for (const auto& bytes : sections_) d.sections.push_back({0, bytes.size(), 0});
   d.inputs = std::move(inputs_);

@@ -71,6 +71,10 @@ class Builder {
   // Adds a step. `operands` in the kernel's order, kAbsent for absent ones and for the call's own constant.
   void step(kernels::cpu::Call call, std::vector<TensorId> operands, const ir::Node* node);
 
+  // Steps that follow run under this guard of the graph. Conversions of a value run where the value is made, so that they
+  // serve all its readers.
+  void set_guard(int guard) { guard_ = guard; }
+
   // Outputs and state, storage, memory plan.
   Result<Lowered> finish();
 
@@ -87,6 +91,9 @@ class Builder {
   [[nodiscard]] TensorId whole_root(TensorId tensor) const;
   [[nodiscard]] TensorId root(TensorId tensor) const;
   void mark_written(TensorId tensor);
+  std::uint32_t plan_guard(int guard);
+  // A step between two forms of a value.
+  void convert(kernels::cpu::Call call, ir::ValueId value, TensorId from, TensorId to);
   // Makes `value` appear in a buffer of the caller or of the state.
   TensorId deliver(ir::ValueId value, const std::string& name, plan::Storage storage, std::uint32_t slot);
 
@@ -102,6 +109,10 @@ class Builder {
   std::vector<std::vector<std::byte>> sections_;
   std::map<Digest, std::uint32_t> known_sections_;
   std::vector<plan::State> states_;
+  std::vector<plan::Guard> guards_;
+  std::vector<std::uint32_t> plan_guard_;  // by guard of the graph; kNone: not needed yet
+  std::vector<int> guard_of_;              // of the node that makes a value
+  int guard_ = -1;
   std::vector<TensorId> inputs_, outputs_;
   plan::Statistics statistics_;
 };

@@ -26,6 +26,7 @@ Result<Lowered> lower(const ir::Graph& graph, const Options& options) {
   // By reason: the nodes, so that a model is refused once and for everything.
   std::map<std::string, std::string> refused;
   for (const ir::Node& node : graph.nodes) {
+    out.set_guard(node.guard);
     if (Status status = lower_node(out, node); !status) {
       std::string& names = refused[node.op + ": " + status.error().message];
       names += (names.empty() ? "" : ", ") + ir::printable(node.name);

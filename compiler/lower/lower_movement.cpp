@@ -304,6 +304,16 @@ Status lower_pad(Builder& out, const ir::Node& node) {
   return {};
 }
 
+// Written over the first value where it dies here: then only the second is ever moved.
+Status lower_select(Builder& out, const ir::Node& node) {
+  kernels::cpu::SelectParams p;
+  p.element_bytes = static_cast<std::int64_t>(kernels::size_of(out.type(node.outputs[0]).dtype));
+  p.elements = out.shape(node.outputs[0]).elements();
+  const TensorId condition = out.linear(node.inputs[0]), a = out.linear(node.inputs[1]), b = out.linear(node.inputs[2]);
+  out.step(make_call(KernelId::kSelect, p), {condition, a, b, out.define(node.outputs[0], false)}, &node);
+  return {};
+}
+
 }  // namespace
 
 Status lower_movement_node(Builder& out, const ir::Node& node, bool* known) {
@@ -324,6 +334,7 @@ Status lower_movement_node(Builder& out, const ir::Node& node, bool* known) {
   if (node.op == "Expand") return lower_expand(out, node);
   if (node.op == "Cast") return lower_cast(out, node);
   if (node.op == "Pad") return lower_pad(out, node);
+  if (node.op == "takt.Select") return lower_select(out, node);
   *known = false;
   return {};
 }

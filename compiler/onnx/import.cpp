@@ -4,11 +4,15 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <queue>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/ir/operators.h"
+#include "compiler/onnx/control.h"
 #include "compiler/onnx/operators.h"
 #include "compiler/onnx/tensor_proto.h"
 
@@ -23,6 +27,9 @@ using ir::within_limits;
 
 constexpr int kMaxDepth = 32;       // nested messages of a model: graph, node, attribute, tensor
 constexpr std::size_t kListed = 5;  // names in a list of a message
+// Nodes of subgraphs, each time they are inlined: beyond it a plan is no list that anybody reads, and a small file
+// would keep the compiler busy for hours.
+constexpr std::size_t kMostInlined = 1 << 16;
 
 tl::unexpected<Error> refuse(std::string message) { return fail(Code::kInput, std::move(message)); }
 
@@ -71,15 +78,21 @@ std::string node_name(const ::onnx::NodeProto& node) {
   return node.output_size() > 0 ? node.output(0) : "without a name";
 }
 
-// All at once, so that a user sees the whole distance.
-Status supported(const ::onnx::ModelProto& model) {
-  struct Missing {
-    std::int64_t opset = 0;
-    std::size_t count = 0;
-    std::vector<std::string> nodes;
-  };
-  std::map<std::string, Missing> missing;
-  for (const ::onnx::NodeProto& node : model.graph().node()) {
+struct Missing {
+  std::int64_t opset = 0;
+  std::size_t count = 0;
+  std::vector<std::string> nodes;
+};
+
+void find_missing(const ::onnx::ModelProto& model, const ::onnx::GraphProto& graph,
+                  std::map<std::string, Missing>& missing) {
+  for (const ::onnx::NodeProto& node : graph.node()) {
+    if (is_control(node.domain(), node.op_type())) {
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) find_missing(model, attribute.g(), missing);
+      }
+      continue;
+    }
     if (imports_operator(node.domain(), node.op_type())) continue;
     const std::string domain = node.domain().empty() ? "ai.onnx" : node.domain();
     Missing& entry = missing[domain + "." + node.op_type()];
@@ -87,6 +100,12 @@ Status supported(const ::onnx::ModelProto& model) {
     ++entry.count;
     if (entry.nodes.size() < kListed) entry.nodes.push_back(node_name(node));
   }
+}
+
+// All at once, so that a user sees the whole distance.
+Status supported(const ::onnx::ModelProto& model) {
+  std::map<std::string, Missing> missing;
+  find_missing(model, model.graph(), missing);
   if (missing.empty()) return {};
   std::string message =
       std::to_string(missing.size()) + (missing.size() == 1 ? " operator is" : " operators are") + " not supported:";
@@ -184,16 +203,17 @@ class InputTypes {
   std::string unfixed_;
 };
 
-class Importer {
+class Importer : private Scopes {
  public:
   Importer(const ::onnx::ModelProto& model, std::int64_t opset) : proto_(model.graph()), opset_(opset) {}
 
   Result<ir::Graph> run(const ImportOptions& options) {
     graph_.name = proto_.name();
     if (proto_.sparse_initializer_size() > 0) return refuse("sparse initializers are not supported");
-    TAKT_RETURN_IF_ERROR(initializers());
+    loops_ = options.loops;
+    TAKT_RETURN_IF_ERROR(initializers(proto_));
     TAKT_RETURN_IF_ERROR(inputs(options));
-    TAKT_RETURN_IF_ERROR(nodes());
+    TAKT_RETURN_IF_ERROR(nodes(proto_));
     TAKT_RETURN_IF_ERROR(outputs());
     graph_.compact();
     // A graph that import has made and the verifier refuses is an error of takt, not of the model.
@@ -205,11 +225,68 @@ class Importer {
   // Names a new value; false when the name is taken.
   bool define(const std::string& name, ValueId id) { return !name.empty() && values_.emplace(name, id).second; }
 
-  Status initializers() {
-    for (const ::onnx::TensorProto& tensor : proto_.initializer()) {
+  // A name as a node sees it: of its own graph or of one around it. kNoValue: nobody has written it.
+  [[nodiscard]] ValueId find(const std::string& name) const {
+    if (const auto own = values_.find(name); own != values_.end()) return own->second;
+    for (auto scope = outer_.rbegin(); scope != outer_.rend(); ++scope) {
+      if (const auto known = scope->find(name); known != scope->end()) return known->second;
+    }
+    return kNoValue;
+  }
+
+  ir::Graph& graph() override { return graph_; }
+  int guard() const override { return guard_; }
+  void set_guard(int guard) override { guard_ = guard; }
+
+  Result<std::vector<ValueId>> inline_body(const ::onnx::GraphProto& body, std::span<const ValueId> inputs,
+                                           const std::string& prefix) override {
+    inlined_ += static_cast<std::size_t>(body.node_size()) + 1;
+    if (inlined_ > kMostInlined) {
+      return refuse("with its loops unrolled the model has more than " + std::to_string(kMostInlined) + " nodes");
+    }
+    if (body.sparse_initializer_size() > 0) return refuse("sparse initializers are not supported");
+    if (static_cast<std::size_t>(body.input_size()) != inputs.size()) {
+      return refuse("its subgraph " + printable(body.name()) + " has " + std::to_string(body.input_size()) +
+                    " inputs, expected " + std::to_string(inputs.size()));
+    }
+    outer_.push_back(std::move(values_));
+    values_.clear();
+    const std::string around = std::exchange(prefix_, prefix_ + prefix);
+    auto results = body_results(body, inputs);
+    prefix_ = around;
+    values_ = std::move(outer_.back());
+    outer_.pop_back();
+    return results;
+  }
+
+  Result<std::vector<ValueId>> body_results(const ::onnx::GraphProto& body, std::span<const ValueId> inputs) {
+    TAKT_RETURN_IF_ERROR(initializers(body));
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const std::string& name = body.input(static_cast<int>(i)).name();
+      if (!define(name, inputs[i])) return refuse("input " + printable(name) + " has no name or is there twice");
+    }
+    TAKT_RETURN_IF_ERROR(nodes(body));
+    std::vector<ValueId> results;
+    for (const auto& output : body.output()) {
+      results.push_back(find(output.name()));
+      if (results.back() == kNoValue) return refuse("output " + printable(output.name()) + " is never written");
+    }
+    return results;
+  }
+
+  Status initializers(const ::onnx::GraphProto& proto) {
+    for (const ::onnx::TensorProto& tensor : proto.initializer()) {
+      // A body that is inlined many times reads its constants once.
+      if (const auto known = constants_.find(&tensor); known != constants_.end()) {
+        if (!define(tensor.name(), known->second)) {
+          return refuse("initializer " + printable(tensor.name()) + " has no name or the name of another");
+        }
+        continue;
+      }
       auto constant = read_tensor(tensor);
       if (!constant) return fail(std::move(constant).error().with_context("initializer " + printable(tensor.name())));
-      if (!define(tensor.name(), graph_.add_constant(tensor.name(), *std::move(constant)))) {
+      constants_[&tensor] = graph_.add_constant(prefix_ + tensor.name(), *std::move(constant));
+      if (!define(tensor.name(), constants_[&tensor])) {
         return refuse("initializer " + printable(tensor.name()) + " has no name or the name of another");
       }
     }
@@ -253,11 +330,11 @@ class Importer {
   }
 
   // Nodes in topological order; of those that are ready the first in the file is next.
-  Status nodes() {
-    const auto count = static_cast<std::size_t>(proto_.node_size());
+  Status nodes(const ::onnx::GraphProto& proto) {
+    const auto count = static_cast<std::size_t>(proto.node_size());
     std::unordered_map<std::string, std::size_t> writer;
     for (std::size_t n = 0; n < count; ++n) {
-      const auto& node = proto_.node(static_cast<int>(n));
+      const auto& node = proto.node(static_cast<int>(n));
       for (const std::string& name : node.output()) {
         if (name.empty()) continue;
         if (values_.count(name) != 0 || !writer.emplace(name, n).second) {
@@ -269,11 +346,23 @@ class Importer {
     std::vector<std::vector<std::size_t>> readers(count);
     std::vector<std::size_t> waits(count, 0);
     for (std::size_t n = 0; n < count; ++n) {
-      const auto& node = proto_.node(static_cast<int>(n));
+      const auto& node = proto.node(static_cast<int>(n));
+      std::set<std::string> names;
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) collect_reads(attribute.g(), names);
+      }
+      for (const std::string& name : names) {
+        // What its subgraphs name and nobody writes is theirs to refuse.
+        const auto from = writer.find(name);
+        if (from == writer.end() || from->second == n) continue;
+        readers[from->second].push_back(n);
+        ++waits[n];
+      }
       for (const std::string& name : node.input()) {
         if (name.empty() || values_.count(name) != 0) continue;
         const auto from = writer.find(name);
         if (from == writer.end()) {
+          if (find(name) != kNoValue) continue;
           return refuse("node " + printable(node_name(node)) + " (" + printable(node.op_type()) + ") reads " +
                         printable(name) + ", which nothing writes");
         }
@@ -289,7 +378,7 @@ class Importer {
     while (!ready.empty()) {
       const std::size_t n = ready.top();
       ready.pop();
-      TAKT_RETURN_IF_ERROR(node(proto_.node(static_cast<int>(n))));
+      TAKT_RETURN_IF_ERROR(node(proto.node(static_cast<int>(n))));
       ++done;
       for (const std::size_t reader : readers[n]) {
         if (--waits[reader] == 0) ready.push(reader);
@@ -300,23 +389,50 @@ class Importer {
     std::size_t listed = 0;
     for (std::size_t n = 0; n < count && listed < kListed; ++n) {
       if (waits[n] == 0) continue;
-      names += (listed++ > 0 ? ", " : "") + printable(node_name(proto_.node(static_cast<int>(n))));
+      names += (listed++ > 0 ? ", " : "") + printable(node_name(proto.node(static_cast<int>(n))));
     }
     return refuse("is cyclic; in a cycle or behind one: " + names + (count - done > listed ? ", ..." : ""));
   }
 
+  // Names that a subgraph reads, those of its own values apart.
+  static void collect_reads(const ::onnx::GraphProto& graph, std::set<std::string>& names) {
+    std::set<std::string> own, read;
+    for (const auto& input : graph.input()) own.insert(input.name());
+    for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
+    for (const auto& node : graph.node()) own.insert(node.output().begin(), node.output().end());
+    for (const auto& node : graph.node()) {
+      read.insert(node.input().begin(), node.input().end());
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) collect_reads(attribute.g(), read);
+      }
+    }
+    for (const auto& output : graph.output()) read.insert(output.name());
+    std::set_difference(read.begin(), read.end(), own.begin(), own.end(), std::inserter(names, names.end()));
+  }
+
   Status node(const ::onnx::NodeProto& node) {
     std::vector<ValueId> in;
-    for (const std::string& name : node.input()) in.push_back(name.empty() ? kNoValue : values_.at(name));
+    for (const std::string& name : node.input()) in.push_back(name.empty() ? kNoValue : find(name));
     while (!in.empty() && in.back() == kNoValue) in.pop_back();
     int used = node.output_size();
     while (used > 0 && node.output(used - 1).empty()) --used;
     std::vector<ValueId> out;
     for (int i = 0; i < used; ++i) {
-      out.push_back(graph_.add_value(node.output(i)));
+      out.push_back(graph_.add_value(prefix_ + node.output(i)));
       define(node.output(i), out.back());
     }
-    return import_node(graph_, node, opset_, node_name(node), std::move(in), std::move(out));
+    const std::size_t first = graph_.nodes.size();
+    const std::string name = prefix_ + node_name(node);
+    if (is_control(node.domain(), node.op_type())) {
+      TAKT_RETURN_IF_ERROR(import_control(*this, {node, opset_, name, std::move(in), std::move(out)}, loops_));
+    } else {
+      TAKT_RETURN_IF_ERROR(import_node(graph_, node, opset_, name, std::move(in), std::move(out)));
+    }
+    // What subgraphs added has its guard already.
+    for (std::size_t n = first; n < graph_.nodes.size(); ++n) {
+      if (graph_.nodes[n].guard < 0) graph_.nodes[n].guard = guard_;
+    }
+    return {};
   }
 
   Status outputs() {
@@ -356,7 +472,13 @@ class Importer {
   const ::onnx::GraphProto& proto_;
   std::int64_t opset_;
   ir::Graph graph_;
-  std::unordered_map<std::string, ValueId> values_;
+  std::unordered_map<std::string, ValueId> values_;              // of the graph whose nodes are being read
+  std::vector<std::unordered_map<std::string, ValueId>> outer_;  // of those around it
+  std::unordered_map<const ::onnx::TensorProto*, ValueId> constants_;
+  std::map<std::string, std::int64_t> loops_;
+  std::string prefix_;  // of names of what is inlined
+  std::size_t inlined_ = 0;
+  int guard_ = -1;
 };
 
 Result<ir::Graph> import_model(std::span<const std::byte> bytes, const ImportOptions& options) {

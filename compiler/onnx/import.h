@@ -19,12 +19,15 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> dims = {};  // values of symbolic dimensions, by their names in the model
   // Whole shapes of inputs, by input; the symbolic dimensions that they fix hold for the other inputs too.
   std::map<std::string, kernels::Shape> input_shapes = {};
+  // How often a Loop runs at most, by its node's name: for those whose trip count is known only when they run.
+  std::map<std::string, std::int64_t> loops = {};
 };
 
 // The graph with every type known, shape arithmetic done, all attributes explicit, older operator forms converted
 // (canonical forms: compiler/ir/README.md), in the order of the file where that is topological. Verified.
 // kInput: no ONNX file, damaged (with the byte offset), inconsistent (with the node), cyclic, dimensions that are not
-// fixed (all listed), operators that takt does not have (all listed: domain, name, operator set, count, nodes).
+// fixed (all listed), operators that takt does not have (all listed: domain, name, operator set, count, nodes), loops
+// without a known maximum. Branches and loops become nodes under guards (control.h).
 // Never throws; reads nothing but `bytes`.
 Result<ir::Graph> import_onnx(std::span<const std::byte> bytes, const ImportOptions& options);
 

@@ -100,6 +100,7 @@ bool recognise(Graph& graph, const Uses& uses, std::size_t n) {
     gather.name = graph.nodes[n].name;
     gather.inputs = {source};
     gather.outputs = {target};
+    gather.guard = graph.nodes[n].guard;
     gather.attributes["channels"] = *channels;
     Node& node = graph.nodes[n];
     if (node.outputs.size() == 1) {

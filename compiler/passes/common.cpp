@@ -34,7 +34,7 @@ bool merge_call(ir::Graph& graph, const Uses& uses, std::size_t n) {
       if (static_cast<std::size_t>(other) >= n) break;
       const ir::Node& earlier = graph.nodes[static_cast<std::size_t>(other)];
       if (earlier.op != node.op || earlier.inputs != node.inputs || earlier.attributes != node.attributes ||
-          earlier.outputs.size() != node.outputs.size()) {
+          earlier.outputs.size() != node.outputs.size() || !graph.implies(node.guard, earlier.guard)) {
         continue;
       }
       bool results = false;

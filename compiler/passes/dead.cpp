@@ -17,6 +17,9 @@ Status remove_dead(ir::Graph& graph) {
                                    [&](ir::ValueId id) { return needed[static_cast<std::size_t>(id)]; });
     if (!alive) continue;
     std::for_each(node->inputs.begin(), node->inputs.end(), need);
+    for (int g = node->guard; g >= 0; g = graph.guards[static_cast<std::size_t>(g)].parent) {
+      need(graph.guards[static_cast<std::size_t>(g)].condition);
+    }
     for (const ir::ValueId id : node->outputs) {
       if (graph[id].type) need(graph[id].type->count);
     }

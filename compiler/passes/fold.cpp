@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "compiler/ir/operators.h"
 #include "compiler/passes/passes.h"
@@ -9,6 +10,43 @@ namespace {
 
 constexpr std::int64_t kMost =
     1 << 24;  // elements of a folded constant: a plan should not grow by what is cheap to compute
+
+// Branches whose condition has become known: their nodes run always or never, and selections are made.
+void settle_guards(ir::Graph& graph) {
+  const auto known = [&](ir::ValueId condition) -> std::optional<bool> {
+    if (!graph[condition].constant) return std::nullopt;
+    return graph[condition].constant->bytes[0] != std::byte{0};
+  };
+  for (ir::Node& node : graph.nodes) {
+    // The first guard of a chain that is not known to hold.
+    while (node.guard >= 0) {
+      const ir::Guard& guard = graph.guards[static_cast<std::size_t>(node.guard)];
+      if (known(guard.condition) != guard.when) break;
+      node.guard = guard.parent;
+    }
+  }
+  for (ir::Guard& guard : graph.guards) {
+    while (guard.parent >= 0) {
+      const ir::Guard& parent = graph.guards[static_cast<std::size_t>(guard.parent)];
+      if (known(parent.condition) != parent.when) break;
+      guard.parent = parent.parent;
+    }
+  }
+  const auto never = [&](const ir::Node& node) {
+    for (int g = node.guard; g >= 0; g = graph.guards[static_cast<std::size_t>(g)].parent) {
+      const ir::Guard& guard = graph.guards[static_cast<std::size_t>(g)];
+      if (known(guard.condition) == !guard.when) return true;
+    }
+    return false;
+  };
+  for (ir::Node& node : graph.nodes) {
+    const auto chosen = node.op == "takt.Select" ? known(node.inputs[0]) : std::nullopt;
+    if (!chosen) continue;
+    node.op = "Identity";
+    node.inputs = {node.inputs[*chosen ? 1 : 2]};
+  }
+  std::erase_if(graph.nodes, never);
+}
 
 }  // namespace
 
@@ -33,6 +71,7 @@ Status fold_constants(ir::Graph& graph) {
     }
   }
   graph.nodes = std::move(kept);
+  settle_guards(graph);
   return {};
 }
 

@@ -17,6 +17,7 @@ bool open_convolution(const Node& node) {
 // loses its readers and goes.
 void take_place(Graph& graph, std::size_t later, Node conv) {
   conv.outputs = graph.nodes[later].outputs;
+  conv.guard = graph.nodes[later].guard;
   graph.nodes[later] = std::move(conv);
 }
 

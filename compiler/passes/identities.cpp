@@ -103,8 +103,9 @@ bool meet(Graph& graph, const Uses& uses, std::size_t n) {
   }
   const ValueId x = first.inputs[0];
   const ValueId result = node.outputs[0];
-  const ValueId inner =
-      graph.add_value(node.name + ".inner", ir::Type{graph[result].type->dtype, graph[x].type->shape});
+  ir::Type type = *graph[x].type;
+  type.dtype = graph[result].type->dtype;
+  const ValueId inner = graph.add_value(node.name + ".inner", type);
   node.inputs[0] = x;
   node.outputs[0] = inner;
   first.inputs[0] = inner;

@@ -51,7 +51,11 @@ class Orders {
     for (std::size_t n = 0; n < count_; ++n) {
       const Node& node = graph.nodes[n];
       std::set<std::size_t> read, from;
-      for (const ValueId id : node.inputs) {
+      std::vector<ValueId> inputs = node.inputs;
+      for (int g = node.guard; g >= 0; g = graph.guards[static_cast<std::size_t>(g)].parent) {
+        inputs.push_back(graph.guards[static_cast<std::size_t>(g)].condition);
+      }
+      for (const ValueId id : inputs) {
         if (id == ir::kNoValue || graph[id].constant) continue;
         read.insert(root[index(id)]);
         if (const int producer = producers[index(id)]; producer >= 0) from.insert(static_cast<std::size_t>(producer));

@@ -15,11 +15,20 @@ Uses::Uses(const Graph& graph)
     : writers_(graph.producers()), readers_(graph.consumers()), results_(graph.values.size(), false) {
   for (const ValueId id : graph.outputs) results_[static_cast<std::size_t>(id)] = true;
   for (const ir::State& state : graph.states) results_[static_cast<std::size_t>(state.next)] = true;
+  // What guards and types read is read by name.
+  for (const ir::Guard& guard : graph.guards) results_[static_cast<std::size_t>(guard.condition)] = true;
+  for (const ir::Value& value : graph.values) {
+    if (value.type && value.type->count != ir::kNoValue) results_[static_cast<std::size_t>(value.type->count)] = true;
+  }
+  for (const Node& node : graph.nodes) guards_.push_back(node.guard);
 }
 
 int Uses::only_reader(ValueId id) const {
   const std::vector<int>& all = readers(id);
-  return all.size() == 1 && !is_result(id) ? all[0] : -1;
+  if (all.size() != 1 || is_result(id)) return -1;
+  // A reader under another guard keeps its writer where it is.
+  const int from = writer(id);
+  return from < 0 || guards_[static_cast<std::size_t>(from)] == guards_[static_cast<std::size_t>(all[0])] ? all[0] : -1;
 }
 
 void rewrite(Graph& graph, bool (*rule)(Graph& graph, const Uses& uses, std::size_t n)) {
@@ -47,7 +56,7 @@ bool substitute(Graph& graph, const Uses& uses, ValueId from, ValueId to) {
   const int writer = uses.writer(to);
   const int old = uses.writer(from);
   if (writer < 0 || uses.is_result(to)) return false;
-  for (Node& node : graph.nodes) std::replace(node.inputs.begin(), node.inputs.end(), to, from);
+  graph.replace_reads(to, from);
   Node& dead = graph.nodes[static_cast<std::size_t>(old)];
   std::replace(dead.outputs.begin(), dead.outputs.end(), from,
                graph.add_value(graph[from].name + ".gone", graph[from].type));

@@ -14,16 +14,19 @@ class Uses {
   explicit Uses(const ir::Graph& graph);
   // Index of the node that writes it; -1 for inputs and constants.
   [[nodiscard]] int writer(ir::ValueId id) const { return writers_[static_cast<std::size_t>(id)]; }
-  // Index of the one node that reads it, once, where nothing else does and it is no output or state; -1 otherwise.
+  // Index of the one node that reads it, once, under the guard of its writer, where nothing else does and it is no
+  // output or state; -1 otherwise.
   [[nodiscard]] int only_reader(ir::ValueId id) const;
   [[nodiscard]] const std::vector<int>& readers(ir::ValueId id) const { return readers_[static_cast<std::size_t>(id)]; }
-  // Output of the graph or next value of a state: its name and place are the caller's.
+  // Output of the graph or next value of a state: its name and place are the caller's. Also a condition or a count,
+  // which guards and types name.
   [[nodiscard]] bool is_result(ir::ValueId id) const { return results_[static_cast<std::size_t>(id)]; }
 
  private:
   std::vector<int> writers_;
   std::vector<std::vector<int>> readers_;
   std::vector<bool> results_;
+  std::vector<int> guards_;  // by node
 };
 
 // Tries `rule` at every node, over and over, until it matches nowhere; after each match dead nodes go. A rule returns

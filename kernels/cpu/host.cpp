@@ -377,6 +377,15 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
       out[1] = product({3, p.height, p.width}) * kFloat;
       return nullptr;
     }
+    case KernelId::kSelect: {
+      const auto p = load<SelectParams>(params);
+      const bool known = p.element_bytes == 1 || p.element_bytes == 2 || p.element_bytes == 4 || p.element_bytes == 8;
+      if (!known) return kOptions;
+      out[0] = element[0] = 1;
+      out[1] = out[2] = out[3] = product({p.elements}) * static_cast<std::uint64_t>(p.element_bytes);
+      element[1] = element[2] = element[3] = static_cast<std::uint64_t>(p.element_bytes);
+      return out[1] == 0 ? kExtents : nullptr;
+    }
     case KernelId::kReference: {
       const auto p = load<reference::GenericParams>(params);
       std::uint64_t bytes[reference::kGenericOperands] = {};

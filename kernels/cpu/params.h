@@ -45,6 +45,7 @@ enum class KernelId : std::uint32_t {
   kGemm = 26,               // GemmParams:           linear A, linear B, [C], linear Y
   kPreprocess = 27,         // kernels::Preprocess:  u8 payload, linear Y f32[1,3,height,width]
   kConvTranspose = 28,      // ConvParams:           blocked X, weights, blocked Y; any group, no residual
+  kSelect = 63,             // SelectParams: condition (bool of one element), A, B, Y; A where it is true, B where not
   kReference = 64,  // reference::GenericParams: [A], [B], [C], Y, linear; a rare operator by its reference kernel
 };
 
@@ -221,6 +222,12 @@ struct GemmParams {
   float alpha = 0, beta = 0;  // of the activation
 };
 
+// Where branches meet. Only the chosen one of A and B is read: the other may hold anything.
+struct SelectParams {
+  std::int64_t element_bytes = 4;
+  std::int64_t elements = 1;
+};
+
 template <class T>
 inline constexpr bool kIsBlock = std::is_trivially_copyable_v<T>&& std::is_standard_layout_v<T>;
 static_assert(kIsBlock<ReorderParams> && sizeof(ReorderParams) == 16);
@@ -239,6 +246,7 @@ static_assert(kIsBlock<GatherParams> && sizeof(GatherParams) == 40);
 static_assert(kIsBlock<CastParams> && sizeof(CastParams) == 16);
 static_assert(kIsBlock<SoftmaxParams> && sizeof(SoftmaxParams) == 24);
 static_assert(kIsBlock<GemmParams> && sizeof(GemmParams) == 56);
+static_assert(kIsBlock<SelectParams> && sizeof(SelectParams) == 16);
 static_assert(sizeof(Tap) == 12);
 
 }  // namespace takt::kernels::cpu

@@ -56,6 +56,7 @@ constexpr Entry kEntries[] = {
     entry<cpu::GemmParams>(KernelId::kGemm, "gemm_f32", 4),
     entry<Preprocess>(KernelId::kPreprocess, "preprocess_u8_f32", 2),
     entry<cpu::ConvParams>(KernelId::kConvTranspose, "conv_transpose_f32", 3),
+    entry<cpu::SelectParams>(KernelId::kSelect, "select", 4, 1),
     entry<reference::GenericParams>(KernelId::kReference, "reference", 4),
 };
 constexpr std::size_t kCount = std::size(kEntries);
@@ -83,10 +84,20 @@ template <std::size_t... index>
 constexpr Table host_halves(std::index_sequence<index...>) {
   return {Kernel{static_cast<std::uint32_t>(kEntries[index].id), kEntries[index].name, kEntries[index].version,
                  kEntries[index].params_bytes, kEntries[index].operands, kEntries[index].outputs,
-                 kEntries[index].in_place, check<index>, nullptr}...};
+                 kEntries[index].in_place, kEntries[index].id == KernelId::kSelect, check<index>, nullptr}...};
 }
 
 // The same on every machine.
+void run_select(const void* params, const Operand* operands, int part, int parts) {
+  cpu::SelectParams p;
+  std::memcpy(&p, params, sizeof(p));
+  const std::byte* const from = operands[0].data[0] != std::byte{0} ? operands[1].data : operands[2].data;
+  std::byte* const to = operands[3].data;
+  if (from == to) return;
+  const std::int64_t bytes = p.elements * p.element_bytes;
+  for (std::int64_t i = bytes * part / parts; i < bytes * (part + 1) / parts; ++i) to[i] = from[i];
+}
+
 void run_reference(const void* params, const Operand* operands, int part, int) {
   if (part != 0) return;
   reference::GenericParams p;
@@ -110,6 +121,7 @@ Table table_of(Target target) {
         cpu::movement_kernels, cpu::linear_kernels, cpu::preprocess_kernels}) {
     for (const cpu::DeviceHalf& half : family(target)) add(half.id, half.run);
   }
+  add(KernelId::kSelect, run_select);
   add(KernelId::kReference, run_reference);
   return table;
 }

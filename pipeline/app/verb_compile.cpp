@@ -29,6 +29,7 @@ struct Options {
   std::string target;
   std::vector<std::string> files;
   std::vector<std::string> fixes;
+  std::vector<std::string> loops;
   std::vector<std::uint16_t> parts = {1, 2};
   std::string dump_after;
   std::string statistics_after;
@@ -77,6 +78,22 @@ Status fix(const std::string& text, compiler::Options& options) {
   return {};
 }
 
+// "decode/Loop=20": how often a loop of the model runs at most.
+Status limit(const std::string& text, compiler::Options& options) {
+  const std::size_t equals = text.rfind('=');
+  std::int64_t most = 0;
+  const char* const end = text.data() + text.size();
+  const char* const begin = equals == std::string::npos ? end : text.data() + equals + 1;
+  const auto [next, error] = std::from_chars(begin, end, most);
+  if (equals == std::string::npos || equals == 0 || error != std::errc() || next != end || most < 1) {
+    return fail(Code::kUsage, "'" + text + "' limits nothing: NODE=NUMBER, the name of a Loop and its most trips");
+  }
+  if (!options.loops.emplace(text.substr(0, equals), most).second) {
+    return fail(Code::kUsage, "--loop " + text.substr(0, equals) + " is given twice");
+  }
+  return {};
+}
+
 Status run(const Options& options) {
   namespace fs = std::filesystem;
   compiler::Options compile;
@@ -84,6 +101,7 @@ Status run(const Options& options) {
   compile.parts = options.parts;
   compile.optimise = !options.unoptimised;
   for (const std::string& text : options.fixes) TAKT_RETURN_IF_ERROR(fix(text, compile));
+  for (const std::string& text : options.loops) TAKT_RETURN_IF_ERROR(limit(text, compile));
 
   std::string onnx;
   std::optional<compiler::Composition> composition;
@@ -185,6 +203,8 @@ void add_compile(CLI::App& app, Command& chosen) {
   verb->add_option("--target", options->target, "cpu:avx2, cpu:avx512 or cpu:neon (default: this machine)");
   verb->add_option("--fix", options->fixes,
                    "fix a symbolic dimension (height=256) or the shape of an input (images=1x3x256x416)");
+  verb->add_option("--loop", options->loops,
+                   "how often a Loop runs at most (NODE=NUMBER), where that is known only when it runs");
   verb->add_option("--parts", options->parts, "numbers of workers that the plan admits (default: 1,2)")->delimiter(',');
   verb->add_option("--file", options->files,
                    "the ONNX file, in place of the one that the contract names; of a composition: PART=FILE");

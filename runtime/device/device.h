@@ -60,12 +60,19 @@ struct Operand {
   std::uint64_t offset = 0;
 };
 
-// One kernel call. Parameters are read while recording and, by devices whose callers run the calls, at every replay:
-// they stay where they are as long as the recording.
+// A bool that is asked whenever a call is about to run, by every part of it.
+struct Condition {
+  Operand operand;
+  bool when = true;
+};
+
+// One kernel call; it does nothing where one of its conditions does not hold. Parameters are read while recording and,
+// by devices whose callers run the calls, at every replay: they stay where they are as long as the recording.
 struct Call {
   const kernels::Kernel* kernel = nullptr;
   const void* params = nullptr;
   std::span<const Operand> operands;
+  std::span<const Condition> conditions;
 };
 
 // Calls as a device keeps them for replay, cut into segments, with one table of bound addresses.

@@ -59,7 +59,9 @@ Result<std::shared_ptr<const Memory>> share_host(std::span<const std::byte> byte
 
 Status check_calls(std::span<const Call> calls, std::size_t bindings, std::span<const std::size_t> cuts) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    for (const Operand& operand : calls[i].operands) {
+    std::vector<Operand> operands(calls[i].operands.begin(), calls[i].operands.end());
+    for (const Condition& condition : calls[i].conditions) operands.push_back(condition.operand);
+    for (const Operand& operand : operands) {
       if (operand.binding != kFixed && operand.binding >= bindings) {
         return fail(Code::kInternal, "call " + std::to_string(i) + " reads entry " + std::to_string(operand.binding) +
                                          " of a binding table of " + std::to_string(bindings));
@@ -94,14 +96,20 @@ Status check_stream(const Properties& properties, int priority, int partition) {
 HostRecording::HostRecording(std::span<const Call> calls, std::size_t bindings, std::span<const std::size_t> cuts)
     : Recording(cuts.size() + 1), table_(bindings) {
   std::size_t count = 0;
-  for (const Call& call : calls) count += call.operands.size();
+  for (const Call& call : calls) count += call.operands.size() + call.conditions.size();
   operands_.reserve(count);  // addresses of operands are kept
   calls_.reserve(calls.size());
   for (const Call& call : calls) {
-    calls_.push_back({call.kernel->run, call.params, operands_.data() + operands_.size()});
-    for (const Operand& operand : call.operands) {
+    calls_.push_back({call.kernel->run, call.params, operands_.data() + operands_.size(), call.operands.size(),
+                      call.conditions.size(), when_.size()});
+    const auto add = [&](const Operand& operand) {
       if (operand.binding != kFixed) table_[operand.binding].push_back({operands_.size(), operand.offset});
       operands_.push_back({operand.binding == kFixed ? operand.data : nullptr, operand.bytes});
+    };
+    for (const Operand& operand : call.operands) add(operand);
+    for (const Condition& condition : call.conditions) {
+      add(condition.operand);
+      when_.push_back(condition.when);
     }
   }
   begins_.push_back(0);

@@ -22,6 +22,9 @@ class HostRecording final : public Recording {
   void bind(std::size_t binding, std::byte* address) override;
   void run_call(std::size_t call, int part, int parts) override {
     const Bound& bound = calls_[call];
+    for (std::size_t i = 0; i < bound.conditions; ++i) {
+      if ((bound.operands[bound.count + i].data[0] != std::byte{0}) != when_[bound.first + i]) return;
+    }
     bound.run(bound.params, bound.operands, part, parts);
   }
   void run_segment(std::size_t segment);
@@ -30,7 +33,10 @@ class HostRecording final : public Recording {
   struct Bound {
     void (*run)(const void*, const kernels::Operand*, int, int) = nullptr;
     const void* params = nullptr;
-    kernels::Operand* operands = nullptr;
+    kernels::Operand* operands = nullptr;  // `count` of the kernel, then its conditions
+    std::size_t count = 0;
+    std::size_t conditions = 0;
+    std::size_t first = 0;  // in when_
   };
   // Operand `operand` lies `offset` bytes into what is bound.
   struct Patch {
@@ -38,6 +44,7 @@ class HostRecording final : public Recording {
     std::uint64_t offset = 0;
   };
   std::vector<kernels::Operand> operands_;  // of all calls, one after the other
+  std::vector<bool> when_;                  // of the conditions of all calls
   std::vector<Bound> calls_;
   std::vector<std::vector<Patch>> table_;
   std::vector<std::size_t> begins_;  // of segments; the end last

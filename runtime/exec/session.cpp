@@ -65,31 +65,35 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Pla
   for (std::size_t i = 0; i < d.inputs.size(); ++i) session->inputs_[i].bytes = d.tensors[d.inputs[i]].bytes;
   for (std::size_t i = 0; i < d.outputs.size(); ++i) session->outputs_[i].bytes = d.tensors[d.outputs[i]].bytes;
   const std::size_t outputs = d.inputs.size(), previous = outputs + d.outputs.size(), next = previous + d.states.size();
-  std::size_t count = 0;
-  for (const plan::Step& step : d.steps) count += step.operands.size();
-  std::vector<device::Operand> operands;
-  operands.reserve(count);  // spans into it are kept
+  const auto place = [&](std::uint32_t index) {
+    device::Operand operand;
+    if (index == plan::kNone) return operand;
+    const plan::Tensor& t = d.tensors[index];
+    operand.bytes = t.bytes;
+    operand.offset = t.offset;
+    const auto bound = [&](std::size_t first) { operand.binding = static_cast<std::uint32_t>(first + t.slot); };
+    switch (t.storage) {
+      case Storage::kArena: operand.data = session->arena_ + t.offset; break;
+      // Verified: no step writes a tensor that lies in the weights.
+      case Storage::kWeights: operand.data = session->weights_[t.slot]->data() + t.offset; break;
+      case Storage::kInput: bound(0); break;
+      case Storage::kOutput: bound(outputs); break;
+      case Storage::kStatePrevious: bound(previous); break;
+      case Storage::kStateNext: bound(next); break;
+    }
+    return operand;
+  };
+  std::vector<std::vector<device::Operand>> operands(d.steps.size());
+  std::vector<std::vector<device::Condition>> conditions(d.steps.size());
   std::vector<device::Call> calls;
   for (std::size_t i = 0; i < d.steps.size(); ++i) {
-    const plan::Step& step = d.steps[i];
-    for (const std::uint32_t index : step.operands) {
-      device::Operand& operand = operands.emplace_back();
-      if (index == plan::kNone) continue;
-      const plan::Tensor& t = d.tensors[index];
-      operand.bytes = t.bytes;
-      operand.offset = t.offset;
-      const auto bound = [&](std::size_t first) { operand.binding = static_cast<std::uint32_t>(first + t.slot); };
-      switch (t.storage) {
-        case Storage::kArena: operand.data = session->arena_ + t.offset; break;
-        // Verified: no step writes a tensor that lies in the weights.
-        case Storage::kWeights: operand.data = session->weights_[t.slot]->data() + t.offset; break;
-        case Storage::kInput: bound(0); break;
-        case Storage::kOutput: bound(outputs); break;
-        case Storage::kStatePrevious: bound(previous); break;
-        case Storage::kStateNext: bound(next); break;
-      }
+    for (const std::uint32_t index : d.steps[i].operands) operands[i].push_back(place(index));
+    for (std::uint32_t g = d.steps[i].guard; g != plan::kNone; g = d.guards[g].parent) {
+      conditions[i].push_back({place(d.guards[g].condition), d.guards[g].when});
     }
-    calls.push_back({&plan->kernel(i), step.params.data(), std::span(operands).last(step.operands.size())});
+    // A condition is known only where the one around it holds.
+    std::reverse(conditions[i].begin(), conditions[i].end());
+    calls.push_back({&plan->kernel(i), d.steps[i].params.data(), operands[i], conditions[i]});
   }
   TAKT_ASSIGN(session->recording_, device.record(calls, next + d.states.size(), placement.segments));
   TAKT_ASSIGN(session->begin_, device.event());

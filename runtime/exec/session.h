@@ -61,9 +61,9 @@ class Session {
   // Binds what another session of the same inputs and outputs is bound to. Contract: neither has a job in flight.
   void bind_like(const Session& other);
 
-  // Part `part` of `parts` of a step, on a device whose callers run the calls. All parts of a step must have ended
-  // before one of the next begins (the phases of a stage). `parts` is one that the plan admits, every slot is bound:
-  // contracts of the caller, checked by ready().
+  // Part `part` of `parts` of a step, on a device whose callers run the calls; nothing where the conditions of its
+  // guard do not hold. All parts of a step must have ended before one of the next begins (the phases of a stage).
+  // `parts` is one that the plan admits, every slot is bound: contracts of the caller, checked by ready().
   void run_step(std::size_t step, int part, int parts) {
     if (profiling_) {
       run_profiled(step, part, parts);

@@ -115,11 +115,12 @@ std::vector<std::string> arena_map(const Description& d, int rows, int columns) 
 std::string explain(const Plan& plan, int width) {
   const Description& d = plan.description();
   const Statistics& s = d.statistics;
-  std::uint64_t flops = 0, moved = 0;
+  std::vector<std::uint64_t> step_flops, step_moved;
   for (const Step& step : d.steps) {
-    flops += step.flops;
-    moved += step.bytes_moved;
+    step_flops.push_back(step.flops);
+    step_moved.push_back(step.bytes_moved);
   }
+  const std::uint64_t flops = dearest(d, step_flops), moved = dearest(d, step_moved);
   std::string out = "plan " + cut(d.name, 60) + " for " + kernels::name_of(d.target) + ", " +
                     text("%.1f kB, digest %s\n", kilo(plan.file_bytes()), plan.digest().hex().c_str());
   if (d.source != Digest{}) out += "  made from an ONNX file with digest " + d.source.hex() + "\n";
@@ -149,6 +150,13 @@ std::string explain(const Plan& plan, int width) {
     out += text("  %zu  %-24s %10.1f kB\n", i, cut(d.states[i].name, 24).c_str(), kilo(d.states[i].bytes));
   }
 
+  if (!d.guards.empty()) {
+    out += "guards: their steps run only where the condition holds; figures above are those of the dearest way\n";
+  }
+  for (std::size_t g = 0; g < d.guards.size(); ++g) {
+    out += text("  %4zu  ", g) + (d.guards[g].when ? "" : "not ") + cut(d.tensors[d.guards[g].condition].name, 60);
+    out += (d.guards[g].parent != kNone ? " in " + std::to_string(d.guards[g].parent) : "") + "\n";
+  }
   out += "steps\n     #  kernel                       MFLOP         kB  result                            nodes\n";
   const std::size_t node_width = width > 92 ? static_cast<std::size_t>(width) - 82 : 10;
   for (std::size_t i = 0; i < d.steps.size(); ++i) {
@@ -156,6 +164,7 @@ std::string explain(const Plan& plan, int width) {
     const Tensor& result = d.tensors[step.operands.back()];
     out += text("  %4zu  %-24s %9.3f %10.1f  %-24s ", i, plan.kernel(i).name, static_cast<double>(step.flops) * 1e-6,
                 kilo(step.bytes_moved), type_of(result).c_str());
+    if (step.guard != kNone) out += "[guard " + std::to_string(step.guard) + "] ";
     out += text("%-8s %s\n", result.storage == Storage::kArena ? "" : name_of(result.storage),
                 cut(nodes_of(step), node_width).c_str());
   }
@@ -234,6 +243,13 @@ std::string to_json(const Plan& plan) {
                             {"bytes_moved", step.bytes_moved},
                             {"live_bytes", live[i]},
                             {"nodes", step.nodes}});
+    if (step.guard != kNone) out["steps"].back()["guard"] = step.guard;
+  }
+  out["guards"] = Json::array();
+  for (const Guard& guard : d.guards) {
+    out["guards"].push_back({{"condition", guard.condition},
+                             {"when", guard.when},
+                             {"parent", guard.parent == kNone ? Json() : Json(guard.parent)}});
   }
   out["sections"] = Json::array();
   for (const Section& section : d.sections) {

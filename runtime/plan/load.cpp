@@ -102,6 +102,8 @@ Status decode(const fb::Plan& in, std::uint64_t metadata_bytes, Description& out
     to.view_of = t.view_of();
     to.first_step = t.first_step();
     to.last_step = t.last_step();
+    to.count = t.count();
+    to.count_axis = t.count_axis();
   });
   decoder.tables(in.steps(), [&](const fb::Step& s) {
     Step& to = out.steps.emplace_back();
@@ -112,6 +114,7 @@ Status decode(const fb::Plan& in, std::uint64_t metadata_bytes, Description& out
     to.flops = s.flops();
     to.bytes_moved = s.bytes_moved();
     to.nodes = decoder.texts(s.nodes());
+    to.guard = s.guard();
   });
   decoder.tables(in.states(), [&](const fb::State& s) {
     State& to = out.states.emplace_back();
@@ -123,6 +126,9 @@ Status decode(const fb::Plan& in, std::uint64_t metadata_bytes, Description& out
   });
   if (in.sections() != nullptr) {  // verified to lie inside the metadata: no larger than it
     for (const fb::Section* s : *in.sections()) out.sections.push_back({s->offset(), s->bytes(), s->crc()});
+  }
+  if (in.guards() != nullptr) {
+    for (const fb::Guard* g : *in.guards()) out.guards.push_back({g->condition(), g->parent(), g->when() != 0});
   }
   out.inputs = decoder.numbers(in.inputs());
   out.outputs = decoder.numbers(in.outputs());

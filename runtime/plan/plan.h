@@ -20,7 +20,7 @@
 
 namespace takt::plan {
 
-inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kFormatVersion = 2;
 // Roots of the arena, sections and bound buffers start at multiples of this.
 inline constexpr std::uint64_t kAlignment = 64;
 inline constexpr std::uint32_t kNone = 0xffffffff;
@@ -50,6 +50,10 @@ struct Tensor {
   // First and last step that touch the tensor or a tensor that shares its bytes by views; kNone: none does.
   std::uint32_t first_step = kNone;
   std::uint32_t last_step = kNone;
+  // A tensor of one i32: so many of the extent `count_axis` are valid, and lie together at the start, row-major as if
+  // the extent were that number. What follows is never read and belongs to no digest. kNone: all are valid.
+  std::uint32_t count = kNone;
+  std::uint8_t count_axis = 0;
 };
 
 struct Step {
@@ -60,6 +64,14 @@ struct Step {
   std::uint64_t flops = 0;              // at capacity
   std::uint64_t bytes_moved = 0;        // operands read and written once
   std::vector<std::string> nodes;       // of the model; empty for a reorder or copy that the compiler added
+  std::uint32_t guard = kNone;          // kNone: runs always
+};
+
+// Steps of a branch or an iteration run only where the condition has this value, and the parent's too.
+struct Guard {
+  std::uint32_t condition = kNone;  // a tensor of one bool
+  std::uint32_t parent = kNone;     // a guard with a smaller index
+  bool when = true;
 };
 
 // A tensor that outlives a job, in two halves of these bytes.
@@ -104,6 +116,7 @@ struct Description {
   Statistics statistics;
   std::vector<Tensor> tensors;
   std::vector<Step> steps;
+  std::vector<Guard> guards;
   std::vector<State> states;
   std::vector<Section> sections;       // offsets and checksums are set by write
   std::vector<std::uint32_t> inputs;   // tensors, by slot
@@ -154,6 +167,10 @@ class Plan {
   std::vector<const kernels::Kernel*> kernels_;
   Digest digest_;
 };
+
+// What a run costs at most, from what each step costs: of branches that exclude each other the dearer one counts.
+// `cost` has one entry for each step.
+std::uint64_t dearest(const Description& description, std::span<const std::uint64_t> cost);
 
 // The semantic part of the verification, over a description whose sections are known to lie in the file. Shares no code
 // with the compiler. `kernels` receives the kernel of every step.

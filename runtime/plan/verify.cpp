@@ -35,6 +35,7 @@ namespace {
 constexpr std::uint64_t kMaxElements = 0x7fffffff;
 constexpr std::uint64_t kMaxArena = std::uint64_t{1} << 40;
 constexpr std::size_t kMaxChain = 16;  // views of views
+constexpr std::size_t kMaxDepth = 32;  // guards in guards
 
 class Verifier {
  public:
@@ -45,6 +46,7 @@ class Verifier {
     for (std::size_t i = 0; i < plan_.tensors.size(); ++i) TAKT_RETURN_IF_ERROR(tensor(i));
     TAKT_RETURN_IF_ERROR(roots());
     TAKT_RETURN_IF_ERROR(interface());
+    TAKT_RETURN_IF_ERROR(guards());
     groups_.resize(plan_.tensors.size());
     for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i] = root_[i];
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) TAKT_RETURN_IF_ERROR(step(i));
@@ -55,10 +57,11 @@ class Verifier {
   }
 
  private:
-  // Which tensor wrote the bytes [key, end) last.
+  // Which tensor wrote the bytes [key, end) last, and under which guard.
   struct Piece {
     std::uint64_t end = 0;
     std::uint32_t owner = 0;
+    std::uint32_t guard = kNone;
   };
   using Space = std::map<std::uint64_t, Piece>;
 
@@ -193,6 +196,28 @@ class Verifier {
     return {};
   }
 
+  Status guards() {
+    std::vector<std::size_t> depth(plan_.guards.size(), 0);
+    for (std::uint32_t g = 0; g < plan_.guards.size(); ++g) {
+      const Guard& guard = plan_.guards[g];
+      const bool sound = guard.condition < plan_.tensors.size() && (guard.parent == kNone || guard.parent < g);
+      if (!sound || plan_.tensors[guard.condition].dtype != kernels::DType::kBool ||
+          plan_.tensors[guard.condition].bytes != 1) {
+        return wrong("guard " + std::to_string(g) + " has no condition of one bool or no parent before it");
+      }
+      depth[g] = guard.parent == kNone ? 1 : depth[guard.parent] + 1;
+      if (depth[g] > kMaxDepth) return wrong("its guards are nested more than " + std::to_string(kMaxDepth) + " deep");
+      guards_of_[guard.condition].push_back(g);
+    }
+    return {};
+  }
+
+  // Whether a step under `inner` runs only where one under `outer` does.
+  [[nodiscard]] bool implies(std::uint32_t inner, std::uint32_t outer) const {
+    while (inner != outer && inner != kNone) inner = plan_.guards[inner].parent;
+    return inner == outer;
+  }
+
   Status step(std::size_t index) {
     const Step& s = plan_.steps[index];
     const kernels::Kernel* kernel = kernels::find_kernel(plan_.target, s.kernel);
@@ -220,17 +245,26 @@ class Verifier {
     if (const char* problem = kernel->check(s.params.data(), operands, plan_.target)) {
       return wrong(who + ": " + problem);
     }
+    if (s.guard != kNone && s.guard >= plan_.guards.size()) return wrong(who + " has a guard that is none of the plan");
+    for (std::uint32_t g = s.guard; g != kNone; g = plan_.guards[g].parent) {
+      TAKT_RETURN_IF_ERROR(read(who, plan_.guards[g].condition, plan_.guards[g].parent));
+    }
     const std::size_t inputs = operands.size() - kernel->outputs;
     for (std::size_t i = 0; i < inputs; ++i) {
-      if (s.operands[i] != kNone) TAKT_RETURN_IF_ERROR(read(who, s.operands[i]));
+      if (s.operands[i] == kNone) continue;
+      const bool chosen = kernel->selects && (i == 1 || i == 2);
+      TAKT_RETURN_IF_ERROR(chosen ? read_chosen(who, s, i) : read(who, s.operands[i], s.guard));
     }
     for (std::size_t o = inputs; o < operands.size(); ++o) {
       if (s.operands[o] == kNone) return wrong(who + " has no output");
       TAKT_RETURN_IF_ERROR(disjoint(s, *kernel, who, o));
-      TAKT_RETURN_IF_ERROR(written(who, s.operands[o]));
+      TAKT_RETURN_IF_ERROR(written(who, s.operands[o], s.guard));
     }
     for (const std::uint32_t operand : s.operands) {
       if (operand != kNone) touch(operand, static_cast<std::uint32_t>(index));
+    }
+    for (std::uint32_t g = s.guard; g != kNone; g = plan_.guards[g].parent) {
+      touch(plan_.guards[g].condition, static_cast<std::uint32_t>(index));
     }
     kernels_.push_back(kernel);
     return {};
@@ -243,6 +277,12 @@ class Verifier {
   // An output shares no byte with another operand, except where the kernel may write over one input.
   Status disjoint(const Step& s, const kernels::Kernel& kernel, const std::string& who, std::size_t output) {
     const Tensor& out = plan_.tensors[s.operands[output]];
+    // Every part of a step asks the conditions.
+    for (std::uint32_t g = s.guard; g != kNone; g = plan_.guards[g].parent) {
+      if (overlap(out, plan_.tensors[plan_.guards[g].condition])) {
+        return wrong(who + " writes " + name(s.operands[output]) + " over its own condition");
+      }
+    }
     for (std::size_t i = 0; i < output; ++i) {
       if (s.operands[i] == kNone) continue;
       const Tensor& other = plan_.tensors[s.operands[i]];
@@ -258,8 +298,20 @@ class Verifier {
     return {};
   }
 
-  // Every byte of what is read was written last as a part of this value.
-  Status read(const std::string& who, std::uint32_t operand) {
+  // Where branches meet: operand 1 may be written only where the condition holds, operand 2 only where it does not.
+  Status read_chosen(const std::string& who, const Step& s, std::size_t operand) {
+    std::uint32_t chosen = s.guard;
+    if (const auto found = guards_of_.find(s.operands[0]); found != guards_of_.end()) {
+      for (const std::uint32_t g : found->second) {
+        if (plan_.guards[g].parent == s.guard && plan_.guards[g].when == (operand == 1)) chosen = g;
+      }
+    }
+    return read(who, s.operands[operand], chosen);
+  }
+
+  // Every byte of what is read was written last as a part of this value, by steps that have run where a step under
+  // `guard` runs.
+  Status read(const std::string& who, std::uint32_t operand, std::uint32_t guard) {
     const Tensor& t = plan_.tensors[operand];
     if (t.storage == Storage::kInput || t.storage == Storage::kWeights || t.storage == Storage::kStatePrevious) {
       return {};
@@ -278,6 +330,9 @@ class Verifier {
         return wrong(who + " reads " + name(operand) + ", but " + name(piece->second.owner) +
                      " lies there at that time");
       }
+      if (!implies(guard, piece->second.guard)) {
+        return wrong(who + " reads " + name(operand) + ", which steps under a guard wrote that may not have run");
+      }
       at = piece->second.end;
     }
     read_[root_[operand]] = true;
@@ -285,7 +340,7 @@ class Verifier {
   }
 
   // A value is written once. A tensor that several steps assemble (parts of a concat) is complete before it is read.
-  Status written(const std::string& who, std::uint32_t operand) {
+  Status written(const std::string& who, std::uint32_t operand, std::uint32_t guard) {
     const Tensor& t = plan_.tensors[operand];
     if (t.storage != Storage::kArena && t.storage != Storage::kOutput && t.storage != Storage::kStateNext) {
       return wrong(who + " writes " + name(operand) + ", which lies in " + name_of(t.storage));
@@ -307,10 +362,10 @@ class Verifier {
       const Piece old = piece->second;
       const std::uint64_t start = piece->first;
       piece = space.erase(piece);
-      if (start < begin) space[start] = {begin, owner};
-      if (old.end > end) space[end] = {old.end, owner};
+      if (start < begin) space[start] = {begin, owner, old.guard};
+      if (old.end > end) space[end] = {old.end, owner, old.guard};
     }
-    space[begin] = {end, operand};
+    space[begin] = {end, operand, guard};
     return {};
   }
 
@@ -319,12 +374,12 @@ class Verifier {
   // Outputs and new states are whole at the end.
   Status complete() {
     for (const std::uint32_t output : plan_.outputs) {
-      TAKT_RETURN_IF_ERROR(read("the caller", output));
+      TAKT_RETURN_IF_ERROR(read("the caller", output, kNone));
     }
     for (std::uint32_t i = 0; i < plan_.states.size(); ++i) {
       std::uint64_t at = 0;
       for (const auto& [begin, piece] : spaces_[{Storage::kStateNext, i}]) {
-        if (begin != at) break;
+        if (begin != at || piece.guard != kNone) break;
         at = piece.end;
       }
       if (at != plan_.states[i].bytes) return wrong("state '" + plan_.states[i].name + "' is not written as a whole");
@@ -399,6 +454,7 @@ class Verifier {
   std::vector<bool> read_;             // by root
   std::vector<Life> life_;             // by root
   std::map<std::pair<Storage, std::uint32_t>, Space> spaces_;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> guards_of_;  // by condition
 };
 
 }  // namespace

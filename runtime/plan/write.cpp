@@ -21,14 +21,14 @@ Offset<fb::Tensor> encode(FlatBufferBuilder& out, const Tensor& t) {
   const auto extents = dims(out, t.shape);
   return fb::CreateTensor(out, name, static_cast<std::uint8_t>(t.dtype), t.layout.block, extents,
                           static_cast<std::uint8_t>(t.storage), t.slot, t.offset, t.bytes, t.view_of, t.first_step,
-                          t.last_step);
+                          t.last_step, t.count, t.count_axis);
 }
 
 Offset<fb::Step> encode(FlatBufferBuilder& out, const Step& s) {
   const auto params = out.CreateVector(reinterpret_cast<const std::uint8_t*>(s.params.data()), s.params.size());
   const auto operands = out.CreateVector(s.operands);
   const auto nodes = out.CreateVectorOfStrings(s.nodes);
-  return fb::CreateStep(out, s.kernel, s.version, params, operands, s.flops, s.bytes_moved, nodes);
+  return fb::CreateStep(out, s.kernel, s.version, params, operands, s.flops, s.bytes_moved, nodes, s.guard);
 }
 
 Offset<fb::State> encode(FlatBufferBuilder& out, const State& s) {
@@ -57,13 +57,16 @@ std::vector<std::byte> metadata(const Description& d, const std::vector<fb::Sect
   const auto inputs = out.CreateVector(d.inputs);
   const auto outputs = out.CreateVector(d.outputs);
   const auto parts = out.CreateVector(d.parts);
+  std::vector<fb::Guard> conditions;
+  for (const Guard& g : d.guards) conditions.emplace_back(g.condition, g.parent, static_cast<std::uint8_t>(g.when));
+  const auto guards = out.CreateVectorOfStructs(conditions);
   const fb::Digest source(d.source.high, d.source.low), contract(d.contract.high, d.contract.low);
   const Statistics& s = d.statistics;
   const auto statistics = fb::CreateStatistics(out, s.operators_before, s.operators_after, s.views, s.placements,
                                                s.in_place, s.reorders, s.copies);
   out.Finish(fb::CreatePlan(out, name, static_cast<std::uint8_t>(d.target), &source, &contract, statistics, tensors,
                             steps, states, section_list, inputs, outputs, d.arena_bytes, d.lower_bound,
-                            static_cast<std::uint8_t>(d.proof), parts));
+                            static_cast<std::uint8_t>(d.proof), parts, guards));
   const auto* begin = reinterpret_cast<const std::byte*>(out.GetBufferPointer());
   return {begin, begin + out.GetSize()};
 }

@@ -80,6 +80,11 @@ class OnnxModel {
     for (const float v : values) list->add_floats(v);
     return *this;
   }
+  // A subgraph: the graph of another model.
+  OnnxModel& with(const std::string& key, const OnnxModel& body) {
+    *attribute(key, ::onnx::AttributeProto::GRAPH)->mutable_g() = body.model.graph();
+    return *this;
+  }
   [[nodiscard]] std::string bytes() const { return model.SerializeAsString(); }
 
   ::onnx::ModelProto model;

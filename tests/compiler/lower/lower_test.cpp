@@ -106,6 +106,31 @@ TEST(Lower, RandomGraphsEqualTheInterpreter) {
   EXPECT_GT(sum.views, 0U);
 }
 
+TEST(Lower, RandomGraphsWithBranchesEqualTheInterpreter) {
+  std::size_t guarded = 0;
+  for (std::uint32_t seed = 1000; seed < 1150; ++seed) {
+    RandomNet net(seed);
+    for (int i = 0; i < 4; ++i) net.grow();
+    for (int i = 0; i < 3; ++i) {
+      net.branch(4);
+      net.grow();
+    }
+    const ir::Graph graph = net.finish();
+    const kernels::Target target = test::targets_of_this_machine().front();
+    for (const bool optimise : {false, true}) {
+      const Compiled now = compiled(graph, target, optimise);
+      ASSERT_TRUE(now.plan);
+      for (const plan::Step& step : now.plan->description().steps) guarded += step.guard != plan::kNone ? 1 : 0;
+      // Other conditions, other branches.
+      for (int run = 0; run < 4; ++run) {
+        expect_equal(now, net.inputs(), "seed " + std::to_string(seed) + (optimise ? ", optimised" : ", as imported"));
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(guarded, 1000U);
+}
+
 TEST(Lower, SameBytesOnEveryCall) {
   RandomNet net(11);
   for (int i = 0; i < 30; ++i) net.grow();

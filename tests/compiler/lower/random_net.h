@@ -104,6 +104,30 @@ class RandomNet {
     }
   }
 
+  // Two branches of `nodes` nodes each, maybe with a branch inside, under a condition that is an input of its own; what
+  // they make meets in a takt.Select.
+  void branch(int nodes, int depth = 2) {
+    const ir::ValueId x = values_[static_cast<std::size_t>(range(0, static_cast<int>(values_.size()) - 1))];
+    const ir::ValueId condition = graph_.add_value(name(), ir::Type{ir::DType::kBool, kernels::Shape{}});
+    graph_.inputs.push_back(condition);
+    const std::vector<ir::ValueId> outside = values_;
+    const int around = guard_;
+    std::vector<ir::ValueId> select = {condition};
+    for (const bool when : {true, false}) {
+      graph_.guards.push_back({condition, when, around});
+      guard_ = static_cast<int>(graph_.guards.size()) - 1;
+      for (int i = 0; i < nodes; ++i) grow();
+      if (depth > 0 && range(0, 2) == 0) branch(nodes / 2, depth - 1);
+      const ir::ValueId last = values_.back();
+      const ir::ValueId all = add("Reshape", {last, constant(ir::Constant::of(ints({-1})))}, {})[0];
+      const ir::ValueId mean = add("ReduceMean", {all}, {{"axes", ints({0})}, {"keepdims", std::int64_t{1}}})[0];
+      select.push_back(range(0, 5) == 0 ? x : add("Add", {x, mean}, {})[0]);
+      values_ = outside;
+    }
+    guard_ = around;
+    add("takt.Select", select, {});
+  }
+
   ir::Graph finish() {
     const auto consumers = graph_.consumers();
     for (const ir::ValueId value : values_) {
@@ -118,7 +142,14 @@ class RandomNet {
   // Values for the inputs.
   std::vector<ir::Constant> inputs() {
     std::vector<ir::Constant> out;
-    for (const ir::ValueId id : graph_.inputs) out.push_back(random(graph_[id].type->shape, 1));
+    for (const ir::ValueId id : graph_.inputs) {
+      if (graph_[id].type->dtype == ir::DType::kBool) {
+        out.push_back(ir::Constant::allocate(ir::DType::kBool, graph_[id].type->shape));
+        out.back().bytes[0] = std::byte{range(0, 1) == 1};
+      } else {
+        out.push_back(random(graph_[id].type->shape, 1));
+      }
+    }
     return out;
   }
 
@@ -142,6 +173,7 @@ class RandomNet {
     node.name = op + std::to_string(count_);
     node.inputs = std::move(inputs);
     node.attributes = std::move(attributes);
+    node.guard = guard_;
     for (int i = 0; i < outputs; ++i) node.outputs.push_back(graph_.add_value(name()));
     const std::vector<ir::ValueId> results = node.outputs;
     const Status added = ir::append(graph_, std::move(node));
@@ -291,6 +323,7 @@ class RandomNet {
   ir::Graph graph_;
   std::vector<ir::ValueId> values_;
   std::mt19937 engine_;
+  int guard_ = -1;
   int count_ = 0;
 };
 

@@ -46,10 +46,11 @@ struct alignas(64) Floats {
 struct Add {
   kernels::cpu::BinaryParams params;
   std::vector<Operand> operands;
+  std::vector<Condition> conditions = {};
   Add(Operand a, Operand b, Operand sum) : operands{a, b, sum} { params.pixels = kElements; }
   [[nodiscard]] Call call() const {
     return {kernels::find_kernel(kernels::best_target(), static_cast<std::uint32_t>(kernels::cpu::KernelId::kBinary)),
-            &params, operands};
+            &params, operands, conditions};
   }
 };
 
@@ -179,6 +180,39 @@ TEST_P(DeviceTest, ASegmentIsReplayedWithWhatIsBound) {
     if (!computes()) continue;
     for (std::int64_t i = 0; i < kElements; ++i) ASSERT_EQ(y.values[i], 2 * chunk->values[i] + 0.5F) << i;
   }
+}
+
+TEST_P(DeviceTest, ACallRunsOnlyWhereItsConditionsHold) {
+  Floats x;
+  for (float& v : x.values) v = 3;
+  const auto sum = device_->allocate(kBytes);
+  const auto flags = device_->allocate(64);
+  ASSERT_TRUE(sum && flags);
+  Add twice(bound(0), bound(0), at((*sum)->data()));
+  twice.conditions = {{{1, (*flags)->data()}, true}, {{1, nullptr, 1, 5}, false}};
+  const Call calls[] = {twice.call()};
+  const auto recording = device_->record(calls, 2, {});
+  ASSERT_TRUE(recording) << recording.error().message;
+  (*recording)->bind(0, lent(x));
+  (*recording)->bind(1, (*flags)->data());
+  Floats set, y;
+  for (const bool first : {false, true}) {
+    for (const bool second : {false, true}) {
+      set.bytes()[0] = std::byte{first};
+      set.bytes()[5] = std::byte{second};
+      stream_->copy((*flags)->data(), lent(set), 64);
+      stream_->zero((*sum)->data(), kBytes);
+      stream_->replay(**recording, 0);
+      stream_->copy(lent(y), (*sum)->data(), kBytes);
+      finish();
+      if (computes()) {
+        EXPECT_EQ(y.values[100], first && !second ? 6 : 0) << first << second;
+      }
+    }
+  }
+  twice.conditions[1].operand.binding = 2;
+  const Call wrong[] = {twice.call()};
+  EXPECT_FALSE(device_->record(wrong, 2, {}));
 }
 
 TEST_P(DeviceTest, CallersMayRunCallsPartByPart) {

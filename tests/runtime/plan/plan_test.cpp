@@ -132,7 +132,7 @@ TEST(Plan, DamageIsNamed) {
     return message_of(changed);
   };
   EXPECT_THAT(with(0, 'X'), HasSubstr("is no plan"));
-  EXPECT_THAT(with(8, 99), HasSubstr("format version 99, this program reads 1; compile the model again"));
+  EXPECT_THAT(with(8, 99), HasSubstr("format version 99, this program reads 2; compile the model again"));
   EXPECT_THAT(with(40, 7), HasSubstr("checksum of its head"));
   EXPECT_THAT(with(100, 200), HasSubstr("checksum of its metadata ("));
   EXPECT_THAT(with(bytes.size() - 1, 77), HasSubstr("checksum of section 0 (256 bytes at byte"));
@@ -289,6 +289,100 @@ const Change kChanges[] = {
 
 INSTANTIATE_TEST_SUITE_P(Changes, Resigned, testing::ValuesIn(kChanges),
                          [](const auto& test) { return std::string(test.param.what); });
+
+// Tensors: 0 x and 1 c (inputs), 2 relu(x) where c, 3 exp(x) where not, 4 y (output), the one of the two that there is.
+SmallPlan guarded_plan() {
+  using kernels::cpu::KernelId;
+  SmallPlan out;
+  Description& d = out.description;
+  d.name = "guarded";
+  d.target = kernels::best_target();
+  d.parts = {1};
+  d.tensors = {test::small_tensor("x", Storage::kInput, 0), test::small_tensor("c", Storage::kInput, 0),
+               test::small_tensor("relu", Storage::kArena, 0), test::small_tensor("exp", Storage::kArena, 256),
+               test::small_tensor("y", Storage::kOutput, 0)};
+  d.tensors[1].dtype = kernels::DType::kBool;
+  d.tensors[1].shape = {};
+  d.tensors[1].bytes = d.tensors[1].slot = 1;
+  kernels::cpu::UnaryParams relu;
+  relu.activation = kernels::cpu::Activation::kRelu;
+  relu.pixels = test::kElements;
+  kernels::cpu::UnaryParams exp = relu;
+  exp.op = kernels::cpu::Unary::kExp;
+  d.steps = {
+      test::small_step(d.target, KernelId::kUnary, relu, {0, 2}),
+      test::small_step(d.target, KernelId::kUnary, exp, {0, 3}),
+      test::small_step(d.target, KernelId::kSelect, kernels::cpu::SelectParams{4, test::kElements}, {1, 2, 3, 4})};
+  d.guards = {{1, kNone, true}, {1, kNone, false}};
+  d.steps[0].guard = 0;
+  d.steps[1].guard = 1;
+  const std::pair<std::uint32_t, std::uint32_t> lives[] = {{0, 1}, {0, 2}, {0, 2}, {1, 2}, {2, 2}};
+  for (std::size_t i = 0; i < d.tensors.size(); ++i) {
+    d.tensors[i].first_step = lives[i].first;
+    d.tensors[i].last_step = lives[i].second;
+  }
+  d.inputs = {0, 1};
+  d.outputs = {4};
+  d.arena_bytes = d.lower_bound = 512;
+  d.proof = Proof::kOptimal;
+  return out;
+}
+
+class ResignedGuards : public testing::TestWithParam<Change> {};
+
+TEST_P(ResignedGuards, IsRefused) {
+  SmallPlan small = guarded_plan();
+  GetParam().apply(small);
+  EXPECT_THAT(message_of(small.bytes()), HasSubstr(GetParam().message));
+}
+
+const Change kGuardChanges[] = {
+    {"guard", [](SmallPlan& p) { p.description.steps[0].guard = 2; }, "a guard that is none of the plan"},
+    {"condition_of_floats", [](SmallPlan& p) { p.description.guards[0].condition = 0; }, "no condition of one bool"},
+    {"condition_of_nothing", [](SmallPlan& p) { p.description.guards[0].condition = 99; }, "no condition of one bool"},
+    {"parent", [](SmallPlan& p) { p.description.guards[1].parent = 1; }, "no parent before it"},
+    {"parent_outside", [](SmallPlan& p) { p.description.guards[1].parent = 7; }, "no parent before it"},
+    {"wrong_branch", [](SmallPlan& p) { std::swap(p.description.steps[0].guard, p.description.steps[1].guard); },
+     "reads tensor 2 ('relu'), which steps under a guard wrote that may not have run"},
+    {"from_a_branch", [](SmallPlan& p) { p.description.steps[1].operands[0] = 2; },
+     "reads tensor 2 ('relu'), which steps under a guard wrote that may not have run"},
+    {"result_in_a_branch",
+     [](SmallPlan& p) {
+       p.description.steps.pop_back();
+       p.description.steps[1].operands[1] = 4;
+     },
+     "the caller reads tensor 4 ('y'), which steps under a guard wrote that may not have run"},
+    {"nested",
+     [](SmallPlan& p) {
+       for (std::uint32_t g = 1; g < 40; ++g) p.description.guards.push_back({1, g, true});
+     },
+     "nested more than 32 deep"},
+    {"condition_too_late",
+     [](SmallPlan& p) {
+       p.description.tensors[1].storage = Storage::kArena;
+       p.description.tensors[1].slot = 0;
+       p.description.tensors[1].offset = 448;
+       p.description.inputs = {0};
+     },
+     "reads tensor 1 ('c') before it is written"},
+    {"life_of_a_condition", [](SmallPlan& p) { p.description.tensors[1].first_step = 2; },
+     "tensor 1 ('c') claims to live from step 2"},
+};
+
+INSTANTIATE_TEST_SUITE_P(GuardChanges, ResignedGuards, testing::ValuesIn(kGuardChanges),
+                         [](const auto& test) { return std::string(test.param.what); });
+
+TEST(Plan, GuardsSurviveTheFile) {
+  const SmallPlan small = guarded_plan();
+  const auto plan = Plan::parse(small.bytes());
+  ASSERT_TRUE(plan) << plan.error().message;
+  const Description& d = (*plan)->description();
+  ASSERT_EQ(d.guards.size(), 2U);
+  EXPECT_EQ(d.guards[1].condition, 1U);
+  EXPECT_FALSE(d.guards[1].when);
+  EXPECT_EQ(d.steps[1].guard, 1U);
+  EXPECT_EQ(d.steps[2].guard, kNone);
+}
 
 TEST(Plan, AnotherTargetLoads) {
   const auto other = kernels::best_target() == kernels::Target::kAvx2 ? kernels::Target::kNeon : kernels::Target::kAvx2;
