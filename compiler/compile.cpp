@@ -126,6 +126,7 @@ Result<std::vector<std::byte>> compile_onnx(std::span<const std::byte> onnx, con
   import.dims = options.dims;
   import.input_shapes = options.input_shapes;
   import.loops = options.loops;
+  import.states = options.states;
   TAKT_ASSIGN(ir::Graph graph, import_onnx(onnx, import));
   return compile(std::move(graph), digest(onnx), options);
 }

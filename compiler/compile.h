@@ -51,9 +51,10 @@ struct Options {
   // Whole shapes of the model's inputs, by input; they fix symbolic dimensions too.
   std::map<std::string, kernels::Shape> input_shapes;
   std::map<std::string, std::int64_t>
-      loops;         // the most trips of a Loop, by its node's name, where the model does not say
-  std::string name;  // of the plan; empty: the graph's
-  Digest contract;   // stored in the plan
+      loops;  // the most trips of a Loop, by its node's name, where the model does not say
+  std::map<std::string, std::string> states;  // inputs that are state, and the outputs that continue them
+  std::string name;                           // of the plan; empty: the graph's
+  Digest contract;                            // stored in the plan
   std::optional<Preprocess> preprocess;
   bool optimise = true;  // false: the graph is lowered as it was imported
   // Called after import ("import") and after every pass (their names: compiler/passes).

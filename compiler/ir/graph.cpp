@@ -294,6 +294,12 @@ class Verifier {
       if (!write(state.previous) || !in_range(state.next)) {
         return fail(Code::kInternal, "graph: state " + printable(state.name) + " is no value of its own");
       }
+      const auto& type = graph_[state.previous].type;
+      const bool one_type = type && type->count == kNoValue && graph_[state.next].type == type;
+      if (!one_type || (state.initial != nullptr &&
+                        (state.initial->dtype != type->dtype || !(state.initial->shape == type->shape)))) {
+        return fail(Code::kInternal, "graph: state " + printable(state.name) + " has not one type, or is counted");
+      }
     }
     for (const ValueId id : graph_.inputs) TAKT_RETURN_IF_ERROR(counted(id));
     TAKT_RETURN_IF_ERROR(guards());

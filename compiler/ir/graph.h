@@ -1,8 +1,8 @@
 // The graph of the compiler: values, nodes in topological order, constants, inputs, outputs, state.
 //
 // A type is an element type, static extents (capacities) and an optional count: a scalar i32 value that says how many
-// rows are valid (compiler/ir/README.md, "Counts"). After import every extent is a number; symbolic dimensions of a model
-// are fixed by flag before.
+// rows are valid (compiler/ir/README.md, "Counts"). After import every extent is a number; symbolic dimensions of a
+// model are fixed by flag before.
 //
 // Control flow is predication: the list of nodes stays flat, a node may have a guard and runs only where the guard's
 // condition holds. takt.Select takes one of two values where guards end.
@@ -91,9 +91,9 @@ struct Node {
 // A tensor that outlives a job; double-buffered by the runtime, flipped at publication.
 struct State {
   std::string name;
-  ValueId previous = kNoValue;  // read by the graph
-  ValueId next = kNoValue;      // written by the graph
-  std::shared_ptr<const Constant> initial;
+  ValueId previous = kNoValue;              // read by the graph
+  ValueId next = kNoValue;                  // written by the graph
+  std::shared_ptr<const Constant> initial;  // nullptr: zeros
 };
 
 // Nodes of a branch or an iteration run only where its condition has this value, and its parent's too.

@@ -30,7 +30,11 @@ Result<std::vector<Constant>> interpret(const Graph& graph, std::span<const Cons
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (graph.values[i].constant) values[i] = *graph.values[i].constant;
   }
-  for (const State& state : graph.states) values[static_cast<std::size_t>(state.previous)] = *state.initial;
+  for (const State& state : graph.states) {
+    const Type& type = *graph[state.previous].type;
+    values[static_cast<std::size_t>(state.previous)] =
+        state.initial != nullptr ? *state.initial : Constant::allocate(type.dtype, type.shape);
+  }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = graph[graph.inputs[i]];
     const Type found{inputs[i].dtype, inputs[i].shape};

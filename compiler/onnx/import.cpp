@@ -205,16 +205,19 @@ class InputTypes {
 
 class Importer : private Scopes {
  public:
-  Importer(const ::onnx::ModelProto& model, std::int64_t opset) : proto_(model.graph()), opset_(opset) {}
+  Importer(const ::onnx::ModelProto& model, std::int64_t opset) : model_(model), proto_(model.graph()), opset_(opset) {}
 
   Result<ir::Graph> run(const ImportOptions& options) {
     graph_.name = proto_.name();
     if (proto_.sparse_initializer_size() > 0) return refuse("sparse initializers are not supported");
     loops_ = options.loops;
+    states_ = options.states;
+    TAKT_RETURN_IF_ERROR(declared_states());
     TAKT_RETURN_IF_ERROR(initializers(proto_));
     TAKT_RETURN_IF_ERROR(inputs(options));
     TAKT_RETURN_IF_ERROR(nodes(proto_));
     TAKT_RETURN_IF_ERROR(outputs());
+    TAKT_RETURN_IF_ERROR(states());
     graph_.compact();
     // A graph that import has made and the verifier refuses is an error of takt, not of the model.
     TAKT_RETURN_IF_ERROR(ir::verify(graph_));
@@ -232,6 +235,53 @@ class Importer : private Scopes {
       if (const auto known = scope->find(name); known != scope->end()) return known->second;
     }
     return kNoValue;
+  }
+
+  // What the model says of its state.
+  Status declared_states() {
+    static constexpr std::string_view kKey = "takt.state:";
+    for (const auto& entry : model_.metadata_props()) {
+      if (entry.key().compare(0, kKey.size(), kKey) != 0) continue;
+      const std::string input = entry.key().substr(kKey.size());
+      const auto [at, fresh] = states_.emplace(input, entry.value());
+      if (!fresh && at->second != entry.value()) {
+        return refuse("state " + printable(input) + " continues as output " + printable(entry.value()) +
+                      " by the model's metadata, as " + printable(at->second) + " elsewhere");
+      }
+    }
+    return {};
+  }
+
+  // Inputs and outputs that belong together become state.
+  Status states() {
+    for (const auto& [input, output] : states_) {
+      const auto named = [&](const std::string& name) {
+        return [this, &name](ValueId id) { return graph_[id].name == name; };
+      };
+      const auto in = std::find_if(graph_.inputs.begin(), graph_.inputs.end(), named(input));
+      const auto out = std::find_if(graph_.outputs.begin(), graph_.outputs.end(), named(output));
+      if (in == graph_.inputs.end() || out == graph_.outputs.end()) {
+        return refuse("has no " + std::string(in == graph_.inputs.end() ? "input " : "output ") +
+                      printable(in == graph_.inputs.end() ? input : output) + ", which state " + printable(input) +
+                      " needs (each output continues one input)");
+      }
+      const ir::Type& before = *graph_[*in].type;
+      const ir::Type& after = *graph_[*out].type;
+      if (!(before == after)) {
+        return refuse("state " + printable(input) + " is " + to_string(before) + " and becomes " + to_string(after) +
+                      "; expected one type");
+      }
+      const auto first = first_values_.find(input);
+      if (first != first_values_.end() &&
+          (first->second->dtype != before.dtype || !(first->second->shape == before.shape))) {
+        return refuse("state " + printable(input) + " is " + to_string(before) + ", its first value is " +
+                      to_string(ir::Type{first->second->dtype, first->second->shape}));
+      }
+      graph_.states.push_back({input, *in, *out, first != first_values_.end() ? first->second : nullptr});
+      graph_.inputs.erase(in);
+      graph_.outputs.erase(out);
+    }
+    return {};
   }
 
   ir::Graph& graph() override { return graph_; }
@@ -285,6 +335,10 @@ class Importer : private Scopes {
       }
       auto constant = read_tensor(tensor);
       if (!constant) return fail(std::move(constant).error().with_context("initializer " + printable(tensor.name())));
+      if (&proto == &proto_ && states_.count(tensor.name()) != 0) {
+        first_values_[tensor.name()] = std::make_shared<const ir::Constant>(*std::move(constant));
+        continue;
+      }
       constants_[&tensor] = graph_.add_constant(prefix_ + tensor.name(), *std::move(constant));
       if (!define(tensor.name(), constants_[&tensor])) {
         return refuse("initializer " + printable(tensor.name()) + " has no name or the name of another");
@@ -469,6 +523,7 @@ class Importer : private Scopes {
                   to_string(type));
   }
 
+  const ::onnx::ModelProto& model_;
   const ::onnx::GraphProto& proto_;
   std::int64_t opset_;
   ir::Graph graph_;
@@ -476,6 +531,8 @@ class Importer : private Scopes {
   std::vector<std::unordered_map<std::string, ValueId>> outer_;  // of those around it
   std::unordered_map<const ::onnx::TensorProto*, ValueId> constants_;
   std::map<std::string, std::int64_t> loops_;
+  std::map<std::string, std::string> states_;  // output by input
+  std::map<std::string, std::shared_ptr<const ir::Constant>> first_values_;
   std::string prefix_;  // of names of what is inlined
   std::size_t inlined_ = 0;
   int guard_ = -1;

@@ -19,6 +19,10 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> dims = {};  // values of symbolic dimensions, by their names in the model
   // Whole shapes of inputs, by input; the symbolic dimensions that they fix hold for the other inputs too.
   std::map<std::string, kernels::Shape> input_shapes = {};
+  // State: an input and the output that is its value in the next job, by their names. Both leave the interface. The
+  // first value is the input's initializer where the model has one, else zeros. The model may say the same in its
+  // metadata, key "takt.state:INPUT", value OUTPUT.
+  std::map<std::string, std::string> states = {};
   // How often a Loop runs at most, by its node's name: for those whose trip count is known only when they run.
   std::map<std::string, std::int64_t> loops = {};
 };

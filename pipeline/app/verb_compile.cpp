@@ -30,6 +30,7 @@ struct Options {
   std::vector<std::string> files;
   std::vector<std::string> fixes;
   std::vector<std::string> loops;
+  std::vector<std::string> states;
   std::vector<std::uint16_t> parts = {1, 2};
   std::string dump_after;
   std::string statistics_after;
@@ -94,6 +95,18 @@ Status limit(const std::string& text, compiler::Options& options) {
   return {};
 }
 
+// "hidden=hidden_next": an input that is state, and the output that is its value in the next job.
+Status state(const std::string& text, compiler::Options& options) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    return fail(Code::kUsage, "'" + text + "' names no state: INPUT=OUTPUT");
+  }
+  if (!options.states.emplace(text.substr(0, equals), text.substr(equals + 1)).second) {
+    return fail(Code::kUsage, "--state " + text.substr(0, equals) + " is given twice");
+  }
+  return {};
+}
+
 Status run(const Options& options) {
   namespace fs = std::filesystem;
   compiler::Options compile;
@@ -102,6 +115,7 @@ Status run(const Options& options) {
   compile.optimise = !options.unoptimised;
   for (const std::string& text : options.fixes) TAKT_RETURN_IF_ERROR(fix(text, compile));
   for (const std::string& text : options.loops) TAKT_RETURN_IF_ERROR(limit(text, compile));
+  for (const std::string& text : options.states) TAKT_RETURN_IF_ERROR(state(text, compile));
 
   std::string onnx;
   std::optional<compiler::Composition> composition;
@@ -203,6 +217,8 @@ void add_compile(CLI::App& app, Command& chosen) {
   verb->add_option("--target", options->target, "cpu:avx2, cpu:avx512 or cpu:neon (default: this machine)");
   verb->add_option("--fix", options->fixes,
                    "fix a symbolic dimension (height=256) or the shape of an input (images=1x3x256x416)");
+  verb->add_option("--state", options->states,
+                   "an input that is state, and the output that is its value in the next job (INPUT=OUTPUT)");
   verb->add_option("--loop", options->loops,
                    "how often a Loop runs at most (NODE=NUMBER), where that is known only when it runs");
   verb->add_option("--parts", options->parts, "numbers of workers that the plan admits (default: 1,2)")->delimiter(',');

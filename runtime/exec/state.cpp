@@ -39,6 +39,7 @@ Status StateStore::accepts(const plan::Plan& plan) const {
     return fail(Code::kConfiguration, "plan '" + its.name + "' does not keep the state of plan '" + ours.name + "': " +
                                           what + "; state can be handed on only to a plan with the same state tensors");
   };
+  if (its.state_schema == ours.state_schema) return {};
   if (its.states.size() != ours.states.size()) {
     return refuse("it has " + std::to_string(its.states.size()) + " state tensors instead of " +
                   std::to_string(ours.states.size()));

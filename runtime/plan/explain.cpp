@@ -145,7 +145,7 @@ std::string explain(const Plan& plan, int width) {
   };
   list("inputs", d.inputs);
   list("outputs", d.outputs);
-  if (!d.states.empty()) out += "state (two halves each)\n";
+  if (!d.states.empty()) out += "state (two halves each), schema " + d.state_schema.hex() + "\n";
   for (std::size_t i = 0; i < d.states.size(); ++i) {
     out += text("  %zu  %-24s %10.1f kB\n", i, cut(d.states[i].name, 24).c_str(), kilo(d.states[i].bytes));
   }
@@ -222,7 +222,16 @@ std::string to_json(const Plan& plan) {
     for (const std::uint32_t slot : *slots) out[key].push_back(tensor(d.tensors[slot]));
   }
   out["states"] = Json::array();
-  for (const State& state : d.states) out["states"].push_back({{"name", state.name}, {"bytes", state.bytes}});
+  for (const State& state : d.states) {
+    Json shape = Json::array();
+    for (int dim = 0; dim < state.shape.rank; ++dim) shape.push_back(state.shape.dims[dim]);
+    out["states"].push_back({{"name", state.name},
+                             {"type", kernels::name_of(state.dtype)},
+                             {"shape", shape},
+                             {"bytes", state.bytes},
+                             {"first_value", state.initial == kNone ? Json() : Json(state.initial)}});
+  }
+  out["state_schema"] = d.state_schema.hex();
   out["tensors"] = Json::array();
   for (const Tensor& t : d.tensors) {
     Json entry = tensor(t);

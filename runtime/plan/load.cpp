@@ -84,6 +84,7 @@ Status decode(const fb::Plan& in, std::uint64_t metadata_bytes, Description& out
   out.target = static_cast<kernels::Target>(in.target());
   if (in.source() != nullptr) out.source = {in.source()->high(), in.source()->low()};
   if (in.contract() != nullptr) out.contract = {in.contract()->high(), in.contract()->low()};
+  if (in.state_schema() != nullptr) out.state_schema = {in.state_schema()->high(), in.state_schema()->low()};
   if (const fb::Statistics* s = in.statistics(); s != nullptr) {
     out.statistics = {s->operators_before(), s->operators_after(), s->views(), s->placements(),
                       s->in_place(),         s->reorders(),        s->copies()};

@@ -124,6 +124,7 @@ struct Description {
   std::uint64_t arena_bytes = 0;
   std::uint64_t lower_bound = 0;  // most bytes of arena tensors alive in one step
   Proof proof = Proof::kOpen;
+  Digest state_schema;               // of this plan; set by write
   std::vector<std::uint16_t> parts;  // numbers of workers that the plan admits, ascending
 };
 
@@ -167,6 +168,10 @@ class Plan {
   std::vector<const kernels::Kernel*> kernels_;
   Digest digest_;
 };
+
+// Names, types and shapes of the state tensors, in order; not their first values. Plans with equal schemas may go on
+// with each other's state: variants of a stage, a swapped plan.
+Digest state_schema(const Description& description);
 
 // What a run costs at most, from what each step costs: of branches that exclude each other the dearer one counts.
 // `cost` has one entry for each step.

@@ -87,6 +87,7 @@ class Verifier {
     }
     if (plan_.proof > Proof::kSearched) return wrong("its proof status is unknown");
     if (plan_.steps.size() >= kNone || plan_.tensors.size() >= kNone) return wrong("it has too many parts");
+    if (plan_.state_schema != state_schema(plan_)) return wrong("its state has another schema than it says");
     for (const State& state : plan_.states) {
       const auto bytes = bytes_of(state.dtype, state.shape, {});
       if (!bytes || *bytes != state.bytes) return wrong("state '" + state.name + "' has not the size of its type");

@@ -7,6 +7,20 @@
 #include "runtime/plan/plan_generated.h"
 
 namespace takt::plan {
+Digest state_schema(const Description& description) {
+  Digester digester;
+  const auto add = [&](std::uint64_t value) { digester.add_value(value); };
+  add(description.states.size());
+  for (const State& state : description.states) {
+    add(state.name.size());
+    digester.add(std::as_bytes(std::span(state.name)));
+    add(static_cast<std::uint64_t>(state.dtype));
+    add(static_cast<std::uint64_t>(state.shape.rank));
+    for (int d = 0; d < state.shape.rank; ++d) add(static_cast<std::uint64_t>(state.shape.dims[d]));
+  }
+  return digester.finish();
+}
+
 namespace {
 
 using flatbuffers::FlatBufferBuilder;
@@ -60,13 +74,15 @@ std::vector<std::byte> metadata(const Description& d, const std::vector<fb::Sect
   std::vector<fb::Guard> conditions;
   for (const Guard& g : d.guards) conditions.emplace_back(g.condition, g.parent, static_cast<std::uint8_t>(g.when));
   const auto guards = out.CreateVectorOfStructs(conditions);
+  const Digest states_digest = state_schema(d);
+  const fb::Digest schema(states_digest.high, states_digest.low);
   const fb::Digest source(d.source.high, d.source.low), contract(d.contract.high, d.contract.low);
   const Statistics& s = d.statistics;
   const auto statistics = fb::CreateStatistics(out, s.operators_before, s.operators_after, s.views, s.placements,
                                                s.in_place, s.reorders, s.copies);
   out.Finish(fb::CreatePlan(out, name, static_cast<std::uint8_t>(d.target), &source, &contract, statistics, tensors,
                             steps, states, section_list, inputs, outputs, d.arena_bytes, d.lower_bound,
-                            static_cast<std::uint8_t>(d.proof), parts, guards));
+                            static_cast<std::uint8_t>(d.proof), parts, guards, &schema));
   const auto* begin = reinterpret_cast<const std::byte*>(out.GetBufferPointer());
   return {begin, begin + out.GetSize()};
 }

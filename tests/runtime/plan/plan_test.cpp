@@ -384,6 +384,26 @@ TEST(Plan, GuardsSurviveTheFile) {
   EXPECT_EQ(d.steps[2].guard, kNone);
 }
 
+TEST(Plan, TheSchemaOfItsStateIsItsNamesTypesAndShapes) {
+  SmallPlan small = small_plan();
+  Description& d = small.description;
+  d.states = {{"a", kernels::DType::kF32, {1, {4}}, 16, kNone}, {"b", kernels::DType::kI32, {2, {2, 2}}, 16, kNone}};
+  const Digest schema = state_schema(d);
+  d.states[0].initial = 0;  // the first value is no part of it
+  EXPECT_EQ(state_schema(d), schema);
+  for (int change = 0; change < 4; ++change) {
+    Description other = d;
+    if (change == 0) other.states[1].name = "c";
+    if (change == 1) other.states[1].dtype = kernels::DType::kF32;
+    if (change == 2) other.states[1].shape = {1, {4}};
+    if (change == 3) std::swap(other.states[0], other.states[1]);
+    EXPECT_NE(state_schema(other), schema) << change;
+  }
+  Description stateless = small_plan().description;
+  stateless.state_schema = schema;
+  EXPECT_THAT(verify(stateless).error().message, HasSubstr("its state has another schema than it says"));
+}
+
 TEST(Plan, AnotherTargetLoads) {
   const auto other = kernels::best_target() == kernels::Target::kAvx2 ? kernels::Target::kNeon : kernels::Target::kAvx2;
   const auto plan = Plan::parse(small_plan(other).bytes());
