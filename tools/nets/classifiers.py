@@ -11,7 +11,7 @@ class Bottleneck(nn.Module):
     def __init__(self, inputs, width, stride):
         super().__init__()
         outputs = 4 * width
-        self.body = nn.Sequential(unit(inputs, width), unit(width, width, 3, stride), unit(width, outputs, act="none"))
+        self.body = nn.Sequential(unit(inputs, width), unit(width, width, 3, stride), unit(width, outputs, act="none", branch=True))
         self.shortcut = unit(inputs, outputs, 1, stride, act="none") if stride > 1 or inputs != outputs else None
 
     def forward(self, x):
@@ -48,8 +48,8 @@ class Inverted(nn.Module):
         layers.append(unit(inner, inner, size, stride, inner, act))
         if squeeze is not None:
             layers.append(squeeze)
-        self.layers = nn.Sequential(*layers, unit(inner, outputs, act="none"))
         self.shortcut = stride == 1 and inputs == outputs
+        self.layers = nn.Sequential(*layers, unit(inner, outputs, act="none", branch=self.shortcut))
 
     def forward(self, x):
         return x + self.layers(x) if self.shortcut else self.layers(x)

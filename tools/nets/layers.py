@@ -7,10 +7,22 @@ ACTIVATIONS = {"relu": nn.ReLU, "relu6": nn.ReLU6, "silu": nn.SiLU, "hardswish":
                "leaky": lambda: nn.LeakyReLU(0.1), "none": nn.Identity}
 
 
-def unit(inputs, outputs, size=1, stride=1, groups=1, act="relu", eps=1e-5):
+BRANCH = 0.4
+
+
+def branch_norm(channels, eps=1e-5):
+    """The norm that ends the branch beside a shortcut. Training leaves these small; at full scale each shortcut would
+    double the variance, and a deep network would amplify its own rounding."""
+    norm = nn.BatchNorm2d(channels, eps=eps)
+    norm.scale = BRANCH
+    return norm
+
+
+def unit(inputs, outputs, size=1, stride=1, groups=1, act="relu", eps=1e-5, branch=False):
     """Convolution (padding of half its size), BatchNorm, activation."""
-    return nn.Sequential(nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False),
-                         nn.BatchNorm2d(outputs, eps=eps), ACTIVATIONS[act]())
+    norm = branch_norm(outputs, eps) if branch else nn.BatchNorm2d(outputs, eps=eps)
+    return nn.Sequential(nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False), norm,
+                         ACTIVATIONS[act]())
 
 
 class Squeeze(nn.Module):
@@ -36,8 +48,9 @@ def randomise(network, seed):
             if module.bias is not None:
                 nn.init.normal_(module.bias, std=0.1)
         elif isinstance(module, (nn.BatchNorm2d, nn.LayerNorm)):
-            nn.init.uniform_(module.weight, 0.8, 1.2)
-            nn.init.normal_(module.bias, std=0.2)
+            scale = getattr(module, "scale", 1.0)
+            nn.init.uniform_(module.weight, 0.8 * scale, 1.2 * scale)
+            nn.init.normal_(module.bias, std=0.2 * scale)
 
 
 def settle(network, inputs):

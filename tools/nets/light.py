@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from layers import Squeeze, unit
+from layers import Squeeze, branch_norm, unit
 
 
 class Shuffled(nn.Module):
@@ -69,10 +69,10 @@ def same(x, size, stride):
 class Same(nn.Module):
     """Convolution with that padding, BatchNorm, swish."""
 
-    def __init__(self, inputs, outputs, size=1, stride=1, groups=1, act=True):
+    def __init__(self, inputs, outputs, size=1, stride=1, groups=1, act=True, branch=False):
         super().__init__()
         self.conv = nn.Conv2d(inputs, outputs, size, stride, groups=groups, bias=False)
-        self.norm, self.act = nn.BatchNorm2d(outputs, eps=1e-3), act
+        self.norm, self.act = branch_norm(outputs, 1e-3) if branch else nn.BatchNorm2d(outputs, eps=1e-3), act
 
     def forward(self, x):
         x = self.norm(self.conv(same(x, self.conv.kernel_size[0], self.conv.stride[0])))
@@ -85,11 +85,11 @@ class MobileInverted(nn.Module):
     def __init__(self, inputs, outputs, expansion, size, stride):
         super().__init__()
         inner = inputs * expansion
+        self.shortcut = stride == 1 and inputs == outputs
         self.layers = nn.Sequential(*([Same(inputs, inner)] if expansion > 1 else []),
                                     Same(inner, inner, size, stride, inner),
                                     Squeeze(inner, inputs // 4, "silu", torch.sigmoid),
-                                    Same(inner, outputs, act=False))
-        self.shortcut = stride == 1 and inputs == outputs
+                                    Same(inner, outputs, act=False, branch=self.shortcut))
 
     def forward(self, x):
         return x + self.layers(x) if self.shortcut else self.layers(x)

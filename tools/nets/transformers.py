@@ -107,7 +107,7 @@ class Basic(nn.Module):
 
     def __init__(self, inputs, outputs, stride):
         super().__init__()
-        self.body = nn.Sequential(unit(inputs, outputs, 3, stride), unit(outputs, outputs, 3, act="none"))
+        self.body = nn.Sequential(unit(inputs, outputs, 3, stride), unit(outputs, outputs, 3, act="none", branch=True))
         if stride > 1:
             self.shortcut = nn.Sequential(nn.AvgPool2d(2, 2), unit(inputs, outputs, act="none"))
         else:

@@ -14,8 +14,8 @@ from layers import unit
 CLASSES = 80
 
 
-def silu(inputs, outputs, size=1, stride=1, groups=1, act="silu"):
-    return unit(inputs, outputs, size, stride, groups, act, eps=1e-3)
+def silu(inputs, outputs, size=1, stride=1, groups=1, act="silu", branch=False):
+    return unit(inputs, outputs, size, stride, groups, act, eps=1e-3, branch=branch)
 
 
 def twice(x):
@@ -27,7 +27,7 @@ class Shortcut(nn.Module):
 
     def __init__(self, channels, inner, sizes, shortcut):
         super().__init__()
-        self.layers = nn.Sequential(silu(channels, inner, sizes[0]), silu(inner, channels, sizes[1]))
+        self.layers = nn.Sequential(silu(channels, inner, sizes[0]), silu(inner, channels, sizes[1], branch=shortcut))
         self.shortcut = shortcut
 
     def forward(self, x):
@@ -206,8 +206,8 @@ class SelfAttention(nn.Module):
         self.heads, self.key, self.value = channels // 64, 32, 64
         self.join = silu(channels, channels + 2 * self.key * self.heads, act="none")
         self.position = silu(channels, channels, 3, groups=channels, act="none")
-        self.project = silu(channels, channels, act="none")
-        self.feed = nn.Sequential(silu(channels, 2 * channels), silu(2 * channels, channels, act="none"))
+        self.project = silu(channels, channels, act="none", branch=True)
+        self.feed = nn.Sequential(silu(channels, 2 * channels), silu(2 * channels, channels, act="none", branch=True))
 
     def attend(self, x):
         batch, channels, height, width = x.shape

@@ -4,8 +4,8 @@ usage: nets.py TAKT FOLDER [--untimed] NAME...
 
 FOLDER holds NAME.onnx and two inputs, as tools/nets/export.py writes them. Prints a Markdown table, one row a network;
 exit code 1 when a goal is missed:
-- every tenth tensor that both have by name, and every output: takt's difference at most 1e-4 of the tensor's range
-  (largest less smallest value), integers equal. The peer runs the graph as it is, without its own rewriting.
+- every tenth tensor that both have by name, and every output: takt's difference at most 1e-4 of the range that the
+  tensor's values and zero span, integers equal. The peer runs the graph as it is, without its own rewriting.
 - outputs tell the two inputs apart: they move by at least 100 times that, 1e-2 of their range
 - the arena is proved to be as small as the steps allow, or within 1 % of the lower bound
 - resnet50 takes at most twice the peer's time, one thread each, in turn, on one core; the others are shown
@@ -32,6 +32,11 @@ def file_of(tensor):
     return "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "_" for c in tensor)[:200] + ".npy"
 
 
+def range_of(values):
+    """With zero: what rounds is the value, so the mean of a layer, nearly the same everywhere, has no smaller range."""
+    return max(float(values.max()), 0.0) - min(float(values.min()), 0.0)
+
+
 def difference(ours, theirs):
     """Largest difference over the range; infinite where shapes differ, and where integers do."""
     if ours.size != theirs.size:
@@ -40,7 +45,7 @@ def difference(ours, theirs):
     if theirs.dtype != numpy.float32:
         return 0.0 if (ours == theirs).all() else float("inf")
     worst = float(numpy.abs(ours.astype(numpy.float64) - theirs).max())
-    span = float(theirs.max()) - float(theirs.min())
+    span = range_of(theirs)
     return worst / span if span > 0 else float("inf") if worst != 0 else 0.0
 
 
@@ -82,7 +87,7 @@ def judge(takt, folder, name, timed):
         for output in outputs:
             a, b = (numpy.load(os.path.join(dumps[w], file_of(output))) for w in "ab")
             if a.dtype == numpy.float32:
-                moves[output] = float(numpy.abs(a - b).max() / (a.max() - a.min()))
+                moves[output] = float(numpy.abs(a - b).max()) / range_of(a)
         moved = min(moves.values())
 
         arena, bound = show["arena_bytes"], show["lower_bound"]
