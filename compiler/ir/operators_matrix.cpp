@@ -168,6 +168,29 @@ Status evaluate_softmax(const Node& node, std::span<const Tensor> in, std::span<
   return {};
 }
 
+Result<Types> infer_layer_norm(const OperatorInputs& in) {
+  TAKT_RETURN_IF_ERROR(f32(in));
+  const Shape& x = in.shape(0);
+  if (x.rank == 0) return fail(Code::kInput, "a scalar has no last dimension");
+  for (std::size_t i = 1; i < in.size(); ++i) {
+    if (in.has(i) && !(in.shape(i) == Shape{1, {x.dims[x.rank - 1]}})) {
+      return fail(Code::kInput, "scale and bias have one element for each of the last dimension of " + to_string(x) +
+                                    ", not " + to_string(in.shape(i)));
+    }
+  }
+  return Types{in.type(0)};
+}
+
+Status evaluate_layer_norm(const Node& node, std::span<const Tensor> in, std::span<const Tensor> out) {
+  kernels::reference::layer_norm(in[0], in.size() > 1 ? in[1] : Tensor{}, in.size() > 2 ? in[2] : Tensor{},
+                                 node.number("epsilon", 0), out[0]);
+  return {};
+}
+
+std::uint64_t layer_norm_flops(const OperatorInputs& /*in*/, std::span<const Type> out) {
+  return 8 * elements_of(out[0]);
+}
+
 // Maximum, difference, exponential (about 20 operations), sum, division.
 std::uint64_t softmax_flops(const OperatorInputs& /*in*/, std::span<const Type> out) {
   return 24 * elements_of(out[0]);
@@ -179,6 +202,7 @@ constexpr Operator kOperators[] = {
     {"Gemm", 2, 3, infer_gemm, evaluate_gemm, gemm_flops, settle_gemm},
     {"MatMul", 2, 2, infer_matmul, evaluate_matmul, matmul_flops, nullptr},
     {"ReduceMean", 1, 1, infer_reduce_mean, evaluate_reduce_mean, input_flops, settle_reduce_mean},
+    {"takt.LayerNorm", 1, 3, infer_layer_norm, evaluate_layer_norm, layer_norm_flops, nullptr},
     {"Softmax", 1, 1, infer_softmax, evaluate_softmax, softmax_flops, settle_softmax},
 };
 

@@ -221,6 +221,22 @@ Status lower_reduce_mean(Builder& out, const ir::Node& node) {
   return {};
 }
 
+Status lower_layer_norm(Builder& out, const ir::Node& node) {
+  const ir::OperatorInputs in{out.graph(), node};
+  const Shape& shape = in.shape(0);
+  kernels::cpu::LayerNormParams p;
+  p.axis = shape.dims[shape.rank - 1];
+  p.outer = shape.elements() / p.axis;
+  p.epsilon = node.number("epsilon", 0);
+  p.scale = in.has(1) ? 1 : 0;
+  p.bias = in.has(2) ? 1 : 0;
+  const TensorId x = out.linear(node.inputs[0]);
+  const TensorId scale = in.has(1) ? out.linear(node.inputs[1]) : kAbsent;
+  const TensorId bias = in.has(2) ? out.linear(node.inputs[2]) : kAbsent;
+  out.step(make_call(KernelId::kLayerNorm, p), {x, scale, bias, out.define(node.outputs[0], false)}, &node);
+  return {};
+}
+
 // Constants as the kernel wants them: every element times a factor; of a matrix, rows and columns exchanged. The
 // product by 1 is left out, as the reference does.
 ir::Constant prepared(const ir::Constant& from, bool transpose, float factor) {
@@ -318,6 +334,7 @@ Status lower_math_node(Builder& out, const ir::Node& node, bool* known) {
   if (const auto binary = binary_of(node.op)) return lower_binary(out, node, *binary);
   if (node.op == "Softmax") return lower_softmax(out, node);
   if (node.op == "ReduceMean") return lower_reduce_mean(out, node);
+  if (node.op == "takt.LayerNorm") return lower_layer_norm(out, node);
   if (node.op == "Gemm") return lower_gemm(out, node);
   if (node.op == "MatMul") return lower_matmul(out, node);
   *known = false;

@@ -11,6 +11,7 @@ constexpr Pass kPasses[] = {
     {"affine", fold_affine},
     {"pads", fold_pads},
     {"activations", recognise_activations},
+    {"norms", recognise_norms},
     {"channels", recognise_channel_gathers},
     {"fuse", fuse_convolutions},
     {"common", merge_common},

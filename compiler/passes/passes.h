@@ -25,6 +25,9 @@ Status fold_affine(ir::Graph& graph);
 Status fold_pads(ir::Graph& graph);
 // x * sigmoid(x) and the spelled-out forms of HardSwish become one operator; Clip from 0 becomes Relu.
 Status recognise_activations(ir::Graph& graph);
+// (x - mean) / sqrt(variance + epsilon) over the last dimension, a product with a constant and a sum with one behind
+// it, become one takt.LayerNorm.
+Status recognise_norms(ir::Graph& graph);
 // Whatever only picks channels of an image tensor, as slices, splits, gathers or the reshape-transpose-reshape of a
 // channel shuffle, becomes one takt.ChannelGather.
 Status recognise_channel_gathers(ir::Graph& graph);

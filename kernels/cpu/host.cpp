@@ -324,6 +324,14 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
       out[1] = id == KernelId::kSoftmax ? out[0] : product({p.outer, p.inner}) * kFloat;
       return out[0] == 0 ? kExtents : nullptr;
     }
+    case KernelId::kLayerNorm: {
+      const auto p = load<LayerNormParams>(params);
+      if (!between(p.scale, 0, 1) || !between(p.bias, 0, 1)) return kOptions;
+      out[0] = out[3] = product({p.outer, p.axis}) * kFloat;
+      out[1] = p.scale == 1 ? product({p.axis}) * kFloat : 0;
+      out[2] = p.bias == 1 ? product({p.axis}) * kFloat : 0;
+      return out[0] == 0 ? kExtents : nullptr;
+    }
     case KernelId::kGemm: {
       const auto p = load<GemmParams>(params);
       if (!between(p.batch_a, 0, 1) || !between(p.batch_b, 0, 1) || !between(static_cast<std::int32_t>(p.bias), 0, 4) ||
@@ -469,6 +477,10 @@ std::uint64_t flops_of(KernelId id, const void* params) {
     case KernelId::kReduceMean: {
       const auto p = load<SoftmaxParams>(params);
       return count({p.outer, p.axis, p.inner});
+    }
+    case KernelId::kLayerNorm: {
+      const auto p = load<LayerNormParams>(params);
+      return count({8, p.outer, p.axis});
     }
     case KernelId::kGemm: {
       const auto p = load<GemmParams>(params);

@@ -19,24 +19,66 @@ float* output(const Operand* operands, int i) { return reinterpret_cast<float*>(
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// One row of neighbouring elements.
-void softmax_row(const float* x, float* y, std::ptrdiff_t count) {
-  const D d;
-  float most = kLowest;
-  for (std::ptrdiff_t i = 0; i < count; ++i) most = x[i] > most ? x[i] : most;
-  const V m = hn::Set(d, most);
-  std::ptrdiff_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) hn::StoreU(exp_of(d, hn::Sub(hn::LoadU(d, x + i), m)), d, y + i);
-  if (i < count) {
-    Rest rest(x + i, count - i);
-    hn::Store(exp_of(d, hn::Sub(hn::Load(d, rest.values), m)), d, rest.values);
-    rest.to(y + i, count - i);
+// A sum is one chain of additions, in order; the chains of so many rows side by side hide each other's latency.
+constexpr int kSide = 8;
+template <class Term>
+HWY_INLINE void sum_rows(const float* x, std::ptrdiff_t row, std::ptrdiff_t count, int rows, float (&sum)[kSide],
+                         Term term) {
+  for (float& s : sum) s = 0;
+  if (rows == kSide) {
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+      TAKT_UNROLL
+      for (int s = 0; s < kSide; ++s) sum[s] += term(x[s * row + i]);
+    }
+    return;
   }
-  float sum = 0;
-  for (i = 0; i < count; ++i) sum += y[i];
-  const V s = hn::Set(d, sum);
-  for (i = 0; i + kLanes <= count; i += kLanes) hn::StoreU(hn::Div(hn::LoadU(d, y + i), s), d, y + i);
-  for (; i < count; ++i) y[i] /= sum;
+  for (int s = 0; s < rows; ++s) {
+    for (std::ptrdiff_t i = 0; i < count; ++i) sum[s] += term(x[s * row + i]);
+  }
+}
+
+// The largest element of a row; NaN never is. Which of equal ones does not matter to x - largest, but for the sign of
+// a zero, whose exponential is 1.
+HWY_INLINE float largest_of(const float* x, std::ptrdiff_t count) {
+  const D d;
+  V most = hn::Set(d, kLowest);
+  std::ptrdiff_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const V v = hn::LoadU(d, x + i);
+    most = hn::IfThenElse(hn::Gt(v, most), v, most);
+  }
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(most, d, lanes);
+  float result = kLowest;
+  for (const float lane : lanes) result = lane > result ? lane : result;
+  for (; i < count; ++i) result = x[i] > result ? x[i] : result;
+  return result;
+}
+
+// At most kSide rows of neighbouring elements.
+void softmax_rows(const float* x, float* y, std::ptrdiff_t count, int rows) {
+  const D d;
+  for (int r = 0; r < rows; ++r) {
+    const float* const from = x + r * count;
+    float* const to = y + r * count;
+    const V most = hn::Set(d, largest_of(from, count));
+    std::ptrdiff_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) hn::StoreU(exp_of(d, hn::Sub(hn::LoadU(d, from + i), most)), d, to + i);
+    if (i < count) {
+      Rest rest(from + i, count - i);
+      hn::Store(exp_of(d, hn::Sub(hn::Load(d, rest.values), most)), d, rest.values);
+      rest.to(to + i, count - i);
+    }
+  }
+  float sum[kSide];
+  sum_rows(y, count, count, rows, sum, [](float v) HWY_ATTR { return v; });
+  for (int r = 0; r < rows; ++r) {
+    float* const to = y + r * count;
+    const V s = hn::Set(d, sum[r]);
+    std::ptrdiff_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) hn::StoreU(hn::Div(hn::LoadU(d, to + i), s), d, to + i);
+    for (; i < count; ++i) to[i] /= sum[r];
+  }
 }
 
 // Elements that are not neighbours: a vector is `width` neighbouring rows.
@@ -74,7 +116,10 @@ void softmax(const void* params, const Operand* operands, int part, int parts) {
   float* const y = output(operands, 1);
   if (p.inner == 1) {
     const Range own = share_of(p.outer, part, parts);
-    for (std::ptrdiff_t i = own.first; i < own.last; ++i) softmax_row(x + i * p.axis, y + i * p.axis, p.axis);
+    for (std::ptrdiff_t i = own.first; i < own.last; i += kSide) {
+      softmax_rows(x + i * p.axis, y + i * p.axis, p.axis,
+                   static_cast<int>(std::min<std::ptrdiff_t>(kSide, own.last - i)));
+    }
     return;
   }
   const std::ptrdiff_t vectors = (p.inner + kLanes - 1) / kLanes;
@@ -92,15 +137,11 @@ void reduce_mean(const void* params, const Operand* operands, int part, int part
   float* const y = output(operands, 1);
   const auto divisor = static_cast<float>(p.axis);
   if (p.inner == 1) {
-    // Rows side by side: each is one chain of additions.
-    constexpr int kSide = 8;
     const Range own = share_of(p.outer, part, parts);
     for (std::ptrdiff_t u = own.first; u < own.last; u += kSide) {
       const auto side = static_cast<int>(std::min<std::ptrdiff_t>(kSide, own.last - u));
-      float sum[kSide] = {};
-      for (std::ptrdiff_t i = 0; i < p.axis; ++i) {
-        for (int s = 0; s < side; ++s) sum[s] += x[(u + s) * p.axis + i];
-      }
+      float sum[kSide];
+      sum_rows(x + u * p.axis, p.axis, p.axis, side, sum, [](float v) HWY_ATTR { return v; });
       for (int s = 0; s < side; ++s) y[u + s] = sum[s] / divisor;
     }
     return;
@@ -124,6 +165,50 @@ void reduce_mean(const void* params, const Operand* operands, int part, int part
       Rest rest;
       hn::Store(sum, d, rest.values);
       rest.to(to, width);
+    }
+  }
+}
+
+void layer_norm(const void* params, const Operand* operands, int part, int parts) {
+  const auto p = load_params<LayerNormParams>(params);
+  const D d;
+  const float* const scale = p.scale == 1 ? input(operands, 1) : nullptr;
+  const float* const bias = p.bias == 1 ? input(operands, 2) : nullptr;
+  const auto divisor = static_cast<float>(p.axis);
+  const Range own = share_of(p.outer, part, parts);
+  for (std::ptrdiff_t u = own.first; u < own.last; u += kSide) {
+    const auto side = static_cast<int>(std::min<std::ptrdiff_t>(kSide, own.last - u));
+    const float* const x = input(operands, 0) + u * p.axis;
+    float* const y = output(operands, 3) + u * p.axis;
+    float sum[kSide], squares[kSide];
+    sum_rows(x, p.axis, p.axis, side, sum, [](float v) HWY_ATTR { return v; });
+    for (int s = 0; s < side; ++s) {
+      const float mean = sum[s] / divisor;
+      const V m = hn::Set(d, mean);
+      const float* const from = x + s * p.axis;
+      float* const to = y + s * p.axis;
+      std::ptrdiff_t i = 0;
+      for (; i + kLanes <= p.axis; i += kLanes) hn::StoreU(hn::Sub(hn::LoadU(d, from + i), m), d, to + i);
+      for (; i < p.axis; ++i) to[i] = from[i] - mean;
+    }
+    sum_rows(y, p.axis, p.axis, side, squares, [](float v) HWY_ATTR { return v * v; });
+    for (int s = 0; s < side; ++s) {
+      const float factor = 1.0F / __builtin_sqrtf(squares[s] / divisor + p.epsilon);
+      const V f = hn::Set(d, factor);
+      float* const to = y + s * p.axis;
+      std::ptrdiff_t i = 0;
+      for (; i + kLanes <= p.axis; i += kLanes) {
+        V v = hn::Mul(hn::LoadU(d, to + i), f);
+        if (scale != nullptr) v = hn::Mul(v, hn::LoadU(d, scale + i));
+        if (bias != nullptr) v = hn::Add(v, hn::LoadU(d, bias + i));
+        hn::StoreU(v, d, to + i);
+      }
+      for (; i < p.axis; ++i) {
+        float v = to[i] * factor;
+        if (scale != nullptr) v *= scale[i];
+        if (bias != nullptr) v += bias[i];
+        to[i] = v;
+      }
     }
   }
 }
@@ -239,8 +324,10 @@ void gemm(const void* params, const Operand* operands, int part, int parts) {
 }  // namespace
 
 std::span<const DeviceHalf> linear_table() {
-  static constexpr DeviceHalf kHalves[] = {
-      {KernelId::kSoftmax, softmax}, {KernelId::kReduceMean, reduce_mean}, {KernelId::kGemm, gemm}};
+  static constexpr DeviceHalf kHalves[] = {{KernelId::kSoftmax, softmax},
+                                           {KernelId::kReduceMean, reduce_mean},
+                                           {KernelId::kLayerNorm, layer_norm},
+                                           {KernelId::kGemm, gemm}};
   return kHalves;
 }
 

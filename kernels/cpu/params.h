@@ -45,6 +45,7 @@ enum class KernelId : std::uint32_t {
   kGemm = 26,               // GemmParams:           linear A, linear B, [C], linear Y
   kPreprocess = 27,         // kernels::Preprocess:  u8 payload, linear Y f32[1,3,height,width]
   kConvTranspose = 28,      // ConvParams:           blocked X, weights, blocked Y; any group, no residual
+  kLayerNorm = 31,          // LayerNormParams:      linear X, [scale], [bias], linear Y
   kSelect = 63,             // SelectParams: condition (bool of one element), A, B, Y; A where it is true, B where not
   kReference = 64,  // reference::GenericParams: [A], [B], [C], Y, linear; a rare operator by its reference kernel
 };
@@ -211,6 +212,14 @@ struct SoftmaxParams {
   std::int64_t outer = 1, axis = 1, inner = 1;
 };
 
+// Rows of `axis` neighbouring elements; scale and bias are `axis` floats where their member is 1.
+struct LayerNormParams {
+  std::int64_t outer = 1, axis = 1;
+  float epsilon = 0;
+  std::int32_t scale = 0, bias = 0;
+  std::int32_t reserved = 0;
+};
+
 enum class GemmBias : std::int32_t { kNone = 0, kColumn = 1, kFull = 2, kScalar = 3, kRow = 4 };
 // Y[b] = A[b] B[b or shared] + C. A is [m][k], B is [k][n], both row-major. C: kColumn n floats, kRow m floats, kFull
 // [m][n] (shared by the batch).
@@ -245,6 +254,7 @@ static_assert(kIsBlock<FillParams> && sizeof(FillParams) == 24);
 static_assert(kIsBlock<GatherParams> && sizeof(GatherParams) == 40);
 static_assert(kIsBlock<CastParams> && sizeof(CastParams) == 16);
 static_assert(kIsBlock<SoftmaxParams> && sizeof(SoftmaxParams) == 24);
+static_assert(kIsBlock<LayerNormParams> && sizeof(LayerNormParams) == 32);
 static_assert(kIsBlock<GemmParams> && sizeof(GemmParams) == 56);
 static_assert(kIsBlock<SelectParams> && sizeof(SelectParams) == 16);
 static_assert(sizeof(Tap) == 12);

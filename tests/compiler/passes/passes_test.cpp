@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "compiler/ir/operators.h"
 #include "compiler/ir/statistics.h"
@@ -290,6 +291,60 @@ TEST(RecogniseActivations, SiluAndHardSwishInEverySpelling) {
                 .nodes.size(),
             4U);
   EXPECT_THAT(operators(optimised(base().node("Clip", {"x", "zero"}, {"y"}).output("y"))), ElementsAre("Relu"));
+}
+
+// As exporters spell it (power or product, quotient or product with an inverse), with and without scale and shift.
+TEST(RecogniseNorms, EverySpelling) {
+  for (int spelling = 0; spelling < 16; ++spelling) {
+    const bool power = (spelling & 1) != 0, inverse = (spelling & 2) != 0, scaled = (spelling & 4) != 0,
+               shifted = (spelling & 8) != 0;
+    OnnxModel m = OnnxModel(13)
+                      .input("x", {2, 3, 8})
+                      .floats("two", {}, {2})
+                      .floats("one", {}, {1})
+                      .floats("epsilon", {}, {1e-3F})
+                      .floats("scale", {8}, noise(8, 2))
+                      .floats("shift", {1, 1, 8}, noise(8, 3))
+                      .node("ReduceMean", {"x"}, {"mean"})
+                      .with("axes", Dims{-1})
+                      .node("Sub", {"x", "mean"}, {"centred"});
+    power ? m.node("Pow", {"centred", "two"}, {"square"}) : m.node("Mul", {"centred", "centred"}, {"square"});
+    m.node("ReduceMean", {"square"}, {"variance"}).with("axes", Dims{2});
+    m.node("Add", {"epsilon", "variance"}, {"sum"}).node("Sqrt", {"sum"}, {"deviation"});
+    inverse ? m.node("Div", {"one", "deviation"}, {"factor"}).node("Mul", {"factor", "centred"}, {"normal"})
+            : m.node("Div", {"centred", "deviation"}, {"normal"});
+    std::string last = "normal";
+    if (scaled) m.node("Mul", {std::exchange(last, "scaled"), "scale"}, {"scaled"});
+    if (shifted) m.node("Add", {"shift", std::exchange(last, "shifted")}, {"shifted"});
+    const ir::Graph graph = optimised(m.node("Identity", {last}, {"y"}).output("y"));
+    ASSERT_THAT(operators(graph), ElementsAre("takt.LayerNorm")) << spelling;
+    EXPECT_EQ(graph.nodes[0].number("epsilon", 0), 1e-3F);
+    EXPECT_EQ(graph.nodes[0].inputs.size(), shifted ? 3U : scaled ? 2U : 1U);
+  }
+}
+
+// Another axis, another tensor under the root, a mean without its extent of 1: not a normalisation that the kernel
+// does.
+TEST(RecogniseNorms, WhatOnlyLooksLikeOneStays) {
+  const auto model = [](std::int64_t axis, const char* squared) {
+    return OnnxModel(13)
+        .input("x", {2, 8, 8})
+        .floats("epsilon", {}, {1e-3F})
+        .node("ReduceMean", {"x"}, {"mean"})
+        .with("axes", Dims{axis})
+        .node("Sub", {"x", "mean"}, {"centred"})
+        .node("Mul", {"centred", squared}, {"square"})
+        .node("ReduceMean", {"square"}, {"variance"})
+        .with("axes", Dims{axis})
+        .node("Add", {"variance", "epsilon"}, {"sum"})
+        .node("Sqrt", {"sum"}, {"deviation"})
+        .node("Div", {"centred", "deviation"}, {"y"})
+        .output("y");
+  };
+  EXPECT_THAT(operators(optimised(model(2, "centred"))), ElementsAre("takt.LayerNorm"));
+  for (const auto& [axis, squared] : {std::pair(1, "centred"), std::pair(2, "x")}) {
+    EXPECT_THAT(operators(optimised(model(axis, squared))), testing::Not(testing::Contains("takt.LayerNorm")));
+  }
 }
 
 TEST(RecogniseChannelGathers, ShufflesSlicesSplits) {

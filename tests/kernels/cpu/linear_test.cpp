@@ -14,8 +14,9 @@ namespace {
 
 TEST(Softmax, LinearAxes) {
   Random random(1);
-  for (const SoftmaxParams p : {SoftmaxParams{1, 1, 1}, SoftmaxParams{7, 85, 1}, SoftmaxParams{2, 80, 484},
-                                SoftmaxParams{3, 5, 37}, SoftmaxParams{1, 1000, 1}, SoftmaxParams{5, 3, 2}}) {
+  for (const SoftmaxParams p :
+       {SoftmaxParams{1, 1, 1}, SoftmaxParams{7, 85, 1}, SoftmaxParams{2, 80, 484}, SoftmaxParams{3, 5, 37},
+        SoftmaxParams{1, 1000, 1}, SoftmaxParams{5, 3, 2}, SoftmaxParams{19, 33, 1}, SoftmaxParams{8, 7, 1}}) {
     Floats x = random.values(p.outer * p.axis * p.inner, true), y(x.size());
     const Shape shape{3, {p.outer, p.axis, p.inner}};
     reference::softmax(tensor_of(x, shape), 1, tensor_of(y, shape));
@@ -28,6 +29,31 @@ TEST(Softmax, LinearAxes) {
     reference::reduce_mean(tensor_of(x, shape), reduced, tensor_of(mean, Shape{2, {p.outer, p.inner}}));
     for (const Target target : targets()) {
       expect_run(target, make_call(KernelId::kReduceMean, p), {bytes_of(x)}, mean, "mean");
+    }
+    if (HasFailure()) return;
+  }
+}
+
+TEST(LayerNorm, EveryRestOfRowsAndLanes) {
+  Random random(7);
+  for (int i = 0; i < 60; ++i) {
+    LayerNormParams p;
+    p.outer = random.integer(1, 20);
+    p.axis = random.integer(1, 70);
+    p.epsilon = 1e-5F;
+    p.scale = random.integer(0, 1);
+    p.bias = random.integer(0, 1);
+    const Shape shape{2, {p.outer, p.axis}}, along{1, {p.axis}};
+    const bool hostile = i % 5 == 0;
+    Floats x = random.values(shape.elements(), hostile), y(x.size());
+    Floats scale = random.values(p.scale * p.axis, hostile), bias = random.values(p.bias * p.axis, hostile);
+    reference::layer_norm(tensor_of(x, shape), p.scale == 1 ? tensor_of(scale, along) : Tensor{},
+                          p.bias == 1 ? tensor_of(bias, along) : Tensor{}, p.epsilon, tensor_of(y, shape));
+    const Call call = make_call(KernelId::kLayerNorm, p);
+    for (const Target target : targets()) {
+      const std::vector<Bytes> inputs = {bytes_of(x), bytes_of(scale), bytes_of(bias)};
+      expect_run(target, call, inputs, y, std::to_string(p.outer) + "x" + std::to_string(p.axis));
+      expect_same(floats_of(run(target, call, inputs, 2, {}, 0)), y, "in place");
     }
     if (HasFailure()) return;
   }

@@ -14,7 +14,7 @@ namespace {
 TEST(Table, IsCompleteForEveryTargetAndRunsHereWhereItSaysSo) {
   for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kNeon}) {
     const auto all = kernels_of(target);
-    EXPECT_EQ(all.size(), 30U);
+    EXPECT_EQ(all.size(), 31U);
     std::set<std::string> names;
     std::uint32_t last = 0;
     for (const Kernel& kernel : all) {
@@ -122,6 +122,7 @@ std::vector<Call> valid_calls() {
   rare.integers[0] = static_cast<std::int64_t>(reference::Function::kErf);
   rare.operands[0] = rare.operands[3] = reference::generic_type(DType::kF32, {2, {2, 3}});
   calls.push_back(make_call(KernelId::kReference, rare));
+  calls.push_back(make_call(KernelId::kLayerNorm, LayerNormParams{3, 5, 1e-5F, 1, 0, 0}));
   calls.push_back(make_call(KernelId::kSelect, SelectParams{2, 21}));
   return calls;
 }
@@ -130,7 +131,7 @@ TEST(Check, ValidCallsOfEveryKernelPassAndOperandsOfAnotherSizeOrAlignmentDoNot)
   const std::vector<Call> calls = valid_calls();
   std::set<KernelId> seen;
   for (const Call& call : calls) seen.insert(call.id);
-  EXPECT_EQ(seen.size(), 30U);
+  EXPECT_EQ(seen.size(), 31U);
   alignas(64) std::byte bytes[128];  // never read
   for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kNeon}) {
     for (const Call& call : calls) {
