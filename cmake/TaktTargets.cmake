@@ -5,9 +5,11 @@ find_package(PkgConfig REQUIRED)
 
 add_library(takt_options INTERFACE)
 target_include_directories(takt_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
-target_compile_options(takt_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
-  -ffp-contract=off -fno-math-errno)
+# Inside a program of somebody else (docs/cpp_api.md) warnings are that program's to choose.
+if(PROJECT_IS_TOP_LEVEL)
+  set(takt_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+endif()
+target_compile_options(takt_options INTERFACE ${takt_warnings} -ffp-contract=off -fno-math-errno)
 # g++-11 sees impossible lengths in comparisons of string views that it has inlined, and empty optionals and initialised
 # arrays as uninitialised.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)

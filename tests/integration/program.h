@@ -33,13 +33,14 @@ class Program : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  [[nodiscard]] pid_t start(const std::vector<std::string>& arguments) const {
+  [[nodiscard]] pid_t start(const std::vector<std::string>& arguments,
+                            const std::string& program = TAKT_PROGRAM) const {
     const pid_t pid = fork();
     if (pid != 0) return pid;
     setenv("TAKT_HOME", TAKT_SOURCE_DIR, 0);  // wherever the build folder lies
     dup2(open(path("out").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644), 1);
     dup2(open(path("err").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644), 2);
-    std::vector<std::string> words{TAKT_PROGRAM};
+    std::vector<std::string> words{program};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());

@@ -1,0 +1,174 @@
+// `takt compile`, `takt plan run` and `takt plan diff` on takt's own network, compositions, and the programs of
+// docs/cpp_api.md.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "runtime/base/file.h"
+#include "runtime/base/npy.h"
+#include "tests/integration/program.h"
+
+namespace takt::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const std::string kModels = std::string(TAKT_SOURCE_DIR) + "/configs/models/";
+
+class PlanCommand : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    const Answer answer = compile("net.plan");
+    if (answer.code == 5) GTEST_SKIP() << answer.err;
+    ASSERT_EQ(answer.code, 0) << answer.err;
+  }
+  [[nodiscard]] Answer compile(const std::string& out, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"compile", kModels + "sim_camera.onnx", "--fix", "height=64", "width=96", "-o",
+                                      path(out)};
+    words.insert(words.end(), more.begin(), more.end());
+    return takt(words);
+  }
+  // Adds to element `at` of a dumped tensor.
+  void spoil(const std::string& file, std::size_t at, float by) const {
+    NpyArray array = read_npy(path(file)).value();
+    float value = 0;
+    std::memcpy(&value, array.bytes.data() + at * sizeof value, sizeof value);
+    value += by;
+    std::memcpy(array.bytes.data() + at * sizeof value, &value, sizeof value);
+    ASSERT_TRUE(write_file_atomically(path(file), npy_bytes(array)));
+  }
+};
+
+TEST_F(PlanCommand, OptimisedAndUnoptimisedAgree) {
+  ASSERT_EQ(compile("plain.plan", {"--unoptimised"}).code, 0);
+  const Answer answer = takt({"plan", "diff", path("net.plan"), path("plain.plan")});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr(" 0 of the first without a partner"));
+  EXPECT_EQ(takt({"plan", "diff", path("net.plan"), path("plain.plan"), "--tolerance", "0"}).code, 1)
+      << "folding normalisations rounds otherwise";
+}
+
+TEST_F(PlanCommand, TheFirstWrongTensorOfAnotherRuntimeIsNamed) {
+  ASSERT_EQ(takt({"plan", "run", path("net.plan"), "--dump-tensors", path("theirs")}).code, 0);
+  const Answer same = takt({"plan", "diff", path("net.plan"), path("theirs"), "--tolerance", "0"});
+  EXPECT_EQ(same.code, 0) << same.err;
+  // By name "box" comes first, by step "heatmap"'s network does: two files of which the later one by name is earlier.
+  ASSERT_TRUE(fs::exists(path("theirs/box.npy")));
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(path("theirs"))) files.push_back(entry.path().filename().string());
+  std::sort(files.begin(), files.end());
+  const auto relu = std::find_if(files.begin(), files.end(), [](const std::string& f) {
+    return f.find("stem") != std::string::npos && f > "box.npy";
+  });
+  const std::string early = relu != files.end() ? *relu : files.front();
+  spoil("theirs/box.npy", 7, 1000);
+  spoil("theirs/" + early, 3, 1000);
+  for (const bool turned : {false, true}) {
+    const Answer answer = turned ? takt({"plan", "diff", path("theirs"), path("net.plan")})
+                                 : takt({"plan", "diff", path("net.plan"), path("theirs")});
+    EXPECT_EQ(answer.code, 1);
+    EXPECT_THAT(answer.err, HasSubstr("is " + early + " (step "));
+    EXPECT_THAT(answer.err, HasSubstr("at element [0,0,0,3]"));
+  }
+  // Doubles, and a folder against a folder.
+  NpyArray array = read_npy(path("theirs/heatmap.npy")).value();
+  std::vector<std::byte> wide(array.bytes.size() * 2);
+  for (std::size_t i = 0; i < array.bytes.size() / 4; ++i) {
+    float narrow = 0;
+    std::memcpy(&narrow, array.bytes.data() + i * 4, 4);
+    const auto value = static_cast<double>(narrow);
+    std::memcpy(wide.data() + i * 8, &value, 8);
+  }
+  fs::create_directory(path("doubles"));
+  ASSERT_TRUE(write_file_atomically(path("doubles/heatmap.npy"), npy_bytes({"<f8", array.shape, wide})));
+  const Answer doubles = takt({"plan", "diff", path("doubles"), path("theirs"), "--tolerance", "0"});
+  EXPECT_EQ(doubles.code, 0) << doubles.err;
+  EXPECT_THAT(doubles.out, HasSubstr("1 tensors compared"));
+  std::ofstream(path("doubles/heatmap.npy")) << "no array";
+  const Answer broken = takt({"plan", "diff", path("doubles"), path("theirs")});
+  EXPECT_EQ(broken.code, 3);
+  EXPECT_THAT(broken.err, HasSubstr("doubles/heatmap.npy"));
+}
+
+TEST_F(PlanCommand, TheFirstNaNIsNamed) {
+  const Answer clean = takt({"plan", "run", path("net.plan"), "--watch-nan"});
+  EXPECT_EQ(clean.code, 0) << clean.err;
+  EXPECT_THAT(clean.out, HasSubstr("every value of every step is finite"));
+  std::vector<float> values(std::size_t{3} * 64 * 96, 0.5F);
+  const auto bytes = std::as_bytes(std::span(values));
+  values[64 * 96 + 2 * 96 + 5] = std::numeric_limits<float>::infinity();
+  NpyArray array{"<f4", {1, 3, 64, 96}, {bytes.begin(), bytes.end()}};
+  ASSERT_TRUE(write_file_atomically(path("x.npy"), npy_bytes(array)));
+  const Answer input = takt({"plan", "run", path("net.plan"), "--input", path("x.npy"), "--watch-nan"});
+  EXPECT_EQ(input.code, 1);
+  EXPECT_THAT(input.err,
+              HasSubstr("image[0,1,2,5] is infinity, one of 1 such values of 18432; it came in as an input"));
+  // Finite, but too large for a step.
+  values.assign(values.size(), 3e38F);
+  array.bytes.assign(bytes.begin(), bytes.end());
+  ASSERT_TRUE(write_file_atomically(path("x.npy"), npy_bytes(array)));
+  const Answer step = takt({"plan", "run", path("net.plan"), "--input", path("x.npy"), "--watch-nan"});
+  EXPECT_EQ(step.code, 1);
+  EXPECT_THAT(step.err, HasSubstr("step 0 (conv_first_f32) wrote it, for node"));
+}
+
+TEST_F(PlanCommand, CompositionsCompileAndAreRefusedWithTheirPlace) {
+  const std::string pair = kModels + "sim_camera_pair.yaml";
+  const Answer compiled = takt({"compile", pair, "-o", path("pair.plan")});
+  ASSERT_EQ(compiled.code, 0) << compiled.err;
+  EXPECT_THAT(compiled.out, HasSubstr("sim_camera_pair"));
+  EXPECT_EQ(takt({"plan", "run", path("pair.plan"), "-o", path("results")}).code, 0);
+  EXPECT_TRUE(fs::exists(path("results/wide_heatmap.npy")));
+
+  EXPECT_EQ(takt({"compile", pair, "--fix", "height=1", "-o", path("p.plan")}).code, 2);
+  EXPECT_EQ(takt({"compile", pair, "--file", kModels + "sim_camera.onnx", "-o", path("p.plan")}).code, 2);
+  const Answer other = takt({"compile", pair, "--file", "fine=" + pair, "-o", path("p.plan")});
+  EXPECT_EQ(other.code, 4);
+  EXPECT_THAT(other.err, HasSubstr("sim_camera_pair.yaml:12:11: parts.fine.hash: expected hash"));
+  const Answer over = takt({"compile", pair, "--file", "fine=" + kModels + "sim_camera.onnx", "-o", pair});
+  EXPECT_EQ(over.code, 2);
+
+  std::string text = slurp(pair);
+  text.replace(text.find("fine.box"), 8, "fine.bax");
+  for (std::size_t at = 0; (at = text.find(": sim_camera", at)) != std::string::npos; at += 2) {
+    if (text.compare(at + 12, 5, "_pair") != 0) text.insert(at + 2, kModels);
+  }
+  std::ofstream(path("typo.yaml")) << text;
+  const Answer typo = takt({"compile", path("typo.yaml"), "-o", path("p.plan")});
+  EXPECT_EQ(typo.code, 4);
+  EXPECT_THAT(typo.err, HasSubstr("typo.yaml:27:8: 'fine' has no output 'bax'; did you mean 'box'?"));
+  EXPECT_FALSE(fs::exists(path("p.plan")));
+}
+
+TEST_F(PlanCommand, TheProgramsOfTheDocumentationRun) {
+  const Answer ran = finish(start({path("net.plan"), "3"}, TAKT_EXAMPLE_RUN));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("heatmap: 768 values, "));
+  EXPECT_THAT(ran.out, HasSubstr("conv_first_f32"));
+  EXPECT_EQ(finish(start({path("none.plan")}, TAKT_EXAMPLE_RUN)).code, 3);
+  const Answer compiled = finish(start({kModels + "sim_camera.onnx", "height=64", "width=96"}, TAKT_EXAMPLE_COMPILE));
+  EXPECT_EQ(compiled.code, 0) << compiled.err;
+  EXPECT_THAT(compiled.out, HasSubstr(" steps, arena of "));
+}
+
+// What docs/cpp_api.md shows stands in those programs, line for line.
+TEST(CppApi, TheDocumentShowsTheProgramsCode) {
+  const std::string docs = std::string(TAKT_SOURCE_DIR) + "/docs/";
+  const std::string programs = slurp(docs + "cpp_api/run_plan.cpp") + slurp(docs + "cpp_api/compile_model.cpp");
+  const std::string text = slurp(docs + "cpp_api.md");
+  std::size_t blocks = 0;
+  const std::string open = "```cpp\n";
+  for (std::size_t at = text.find(open); at != std::string::npos; at = text.find(open, at + 1), ++blocks) {
+    const std::size_t begin = at + open.size();
+    const std::string block = text.substr(begin, text.find("```", begin) - begin);
+    EXPECT_NE(programs.find(block), std::string::npos) << block;
+  }
+  EXPECT_GE(blocks, 4U);
+}
+
+}  // namespace
+}  // namespace takt::test
