@@ -74,6 +74,18 @@ TensorDifference difference(const TracedTensor& a, const TracedTensor& b) {
   return out;
 }
 
+// Whether the guards of a step that has just been run held: otherwise its result was not written.
+bool ran(const Session& session, std::size_t step) {
+  const plan::Description& d = session.plan().description();
+  std::vector<std::uint32_t> guards;
+  for (std::uint32_t g = d.steps[step].guard; g != plan::kNone; g = d.guards[g].parent) guards.push_back(g);
+  // A condition is known only where the one around it holds.
+  return std::all_of(guards.rbegin(), guards.rend(), [&](std::uint32_t g) {
+    const std::span<const std::byte> condition = session.tensor(d.guards[g].condition);
+    return !condition.empty() && (condition[0] != std::byte{0}) == d.guards[g].when;
+  });
+}
+
 std::optional<NonFinite> find_in(const Session& session, std::uint32_t tensor, std::size_t step) {
   const plan::Tensor& t = session.plan().description().tensors[tensor];
   const std::span<const std::byte> bytes = session.tensor(tensor);
@@ -120,6 +132,7 @@ std::string to_string(const NonFinite& found, const plan::Plan& plan) {
 }
 
 std::optional<NonFinite> find_non_finite(const Session& session, std::size_t step) {
+  if (!ran(session, step)) return std::nullopt;
   return find_in(session, session.plan().description().steps[step].operands.back(), step);
 }
 
@@ -180,7 +193,7 @@ Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>&
   for (std::size_t i = 0; i < d.steps.size(); ++i) {
     session->run_step(i, 0, 1);
     const std::uint32_t id = d.steps[i].operands.back();
-    if (last_writer[id] != i) continue;
+    if (last_writer[id] != i || !ran(*session, i)) continue;
     const plan::Tensor& t = d.tensors[id];
     if (t.storage == plan::Storage::kStateNext) continue;  // session->state() shows it after publication
     const std::byte* const data = session->tensor(id).data();

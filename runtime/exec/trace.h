@@ -24,8 +24,8 @@ struct TracedTensor {
   std::vector<std::byte> bytes;  // row-major
 };
 
-// Runs the plan once, one worker, and keeps the result of every step (of an assembled tensor: of its last step), in the
-// order of the steps; then outputs that were written in parts. `inputs` by slot, row-major, of the plan's sizes.
+// Runs the plan once, one worker, and keeps the result of every step that is run (of an assembled tensor: of its last
+// step), in the order of the steps; then outputs that were written in parts. `inputs` by slot, row-major, of the plan's sizes.
 Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>& plan,
                                         std::span<const std::vector<std::byte>> inputs);
 
@@ -38,7 +38,7 @@ struct NonFinite {
   std::uint64_t count = 0;  // of such values in this tensor
 };
 std::string to_string(const NonFinite& found, const plan::Plan& plan);  // one line for people
-// The first one, row-major, in the result of a step that has just been run; f32 alone has any. No allocation.
+// The first one, row-major, in the result of a step that has just been run; f32 alone has any.
 std::optional<NonFinite> find_non_finite(const Session& session, std::size_t step);
 // A debug mode in place of Session::run: every step's result is looked at before the next step begins, inputs before
 // the first. Stops with the first step that wrote a NaN or an infinity. Every slot is bound.
