@@ -12,6 +12,7 @@
 
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
+#include "pipeline/assembly/board_bundle.h"
 #include "pipeline/assembly/environment.h"
 #include "pipeline/report/schedule_html.h"
 #include "runtime/base/file.h"
@@ -38,6 +39,7 @@ struct Options {
   std::string certificate;  // where to write the proof of an infeasible problem
   std::string check;        // a certificate to replay
   std::string html;         // where to write the page
+  std::string bundle;       // where to write what a board needs
   std::vector<std::string> baselines;
 };
 
@@ -109,10 +111,24 @@ Status replay_certificate(const sched::Problem& problem, const std::string& path
   return {};
 }
 
+// What was written is read back: no file is left that a board would refuse.
+Status write_board_bundle(const Admitted& admitted, const Options& options) {
+  if (admitted.answer.verdict != sched::Verdict::kFeasible) {
+    return fail(Code::kGate, "no bundle: only an admitted table goes to a board");
+  }
+  const sched::Problem& problem = admitted.config.problem;
+  const std::vector<pipeline::AdmittedMode> modes{{problem.name, &problem, &*admitted.answer.schedule}};
+  TAKT_ASSIGN(const pipeline::Bundle bundle,
+              pipeline::make_bundle(admitted.config, modes, {}, options.schedule.budgets));
+  TAKT_ASSIGN(const std::vector<std::byte> bytes, pipeline::write_bundle(bundle));
+  if (const auto again = pipeline::read_bundle(bytes); !again) return fail(Code::kInternal, again.error().message);
+  return write_file_atomically(options.bundle, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
 // An output that is an input, or another output, would be lost.
 Status check_outputs(const Options& options) {
   std::vector<std::string> taken{options.schedule.pipeline, options.schedule.budgets, options.check};
-  for (const std::string& out : {options.certificate, options.html}) {
+  for (const std::string& out : {options.certificate, options.html, options.bundle}) {
     for (const std::string& other : taken) {
       std::error_code error;
       if (!out.empty() && (out == other || std::filesystem::equivalent(out, other, error))) {
@@ -144,6 +160,9 @@ int run(const Options& options) {
   if (!options.html.empty()) {
     const std::string page = pipeline::schedule_html(problem, admitted->answer, command_line());
     if (Status written = write_file_atomically(options.html, page); !written) return report_error(written.error());
+  }
+  if (!options.bundle.empty()) {
+    if (Status written = write_board_bundle(*admitted, options); !written) return report_error(written.error());
   }
   const std::string text = options.json ? sched::to_json(problem, admitted->answer)
                                         : sched::explain(problem, admitted->answer, terminal_width());
@@ -213,6 +232,7 @@ void add_schedule(CLI::App& app, Command& chosen) {
       ->check(CLI::IsMember({"first-found", "epoch-barrier"}));
   verb->add_flag("--json", options->json, "machine-readable answer on stdout");
   verb->add_option("--html", options->html, "write the answer with its Gantt chart as a page: one file, no network");
+  verb->add_option("--bundle", options->bundle, "write what a board needs to run it: tables, plans, pools, arenas");
   verb->add_option("--certificate", options->certificate, "write the proof of an infeasible pipeline to this file");
   verb->add_option("--check", options->check, "replay a certificate against this pipeline, without any search");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });

@@ -49,6 +49,7 @@ struct PipelineConfig {
 
   // Creates the stage in the given variant; allocates everything it will ever use.
   [[nodiscard]] Result<std::unique_ptr<Stage>> create(std::size_t stage, std::size_t variant) const;
+  [[nodiscard]] const YamlNode& params(std::size_t stage) const { return params_[stage]; }
 
  private:
   friend Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files);

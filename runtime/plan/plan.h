@@ -151,6 +151,7 @@ class Plan {
   [[nodiscard]] const kernels::Kernel& kernel(std::size_t step) const { return *kernels_[step]; }
   [[nodiscard]] std::span<const std::byte> section(std::size_t index) const;
   [[nodiscard]] std::uint64_t file_bytes() const { return bytes_.size(); }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }  // the whole file
   [[nodiscard]] Digest digest() const { return digest_; }  // of the file's bytes; the key of budgets
   [[nodiscard]] bool admits(int parts) const;
   // Slot of an input or output by name.

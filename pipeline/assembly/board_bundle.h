@@ -1,0 +1,24 @@
+// The bundle of an admitted pipeline: what the board needs of files that only the host can read.
+#pragma once
+
+#include <vector>
+
+#include "pipeline/assembly/pipeline_file.h"
+#include "pipeline/bundle/bundle.h"
+
+namespace takt::pipeline {
+
+// One mode of an answer.
+struct AdmittedMode {
+  std::string name;
+  const sched::Problem* problem = nullptr;
+  const sched::Schedule* schedule = nullptr;
+};
+
+// `config` of the pipeline file, whose stages are those of the modes (by name); of a problem by itself it has neither
+// rig nor stages, and the bundle has tables and arenas only. `budgets_file` may be empty. kInput when a file that
+// decided the bundle cannot be read again, kConfiguration when a library limit of the transport is broken.
+Result<Bundle> make_bundle(const PipelineConfig& config, const std::vector<AdmittedMode>& modes,
+                           const std::vector<BundleChange>& changes, const std::string& budgets_file);
+
+}  // namespace takt::pipeline

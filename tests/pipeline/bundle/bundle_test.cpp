@@ -1,0 +1,177 @@
+// The board bundle: read back it is the same; whatever is changed in it is refused by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "pipeline/bundle/bundle.h"
+#include "pipeline/bundle/format.h"
+#include "runtime/plan/crc32c.h"
+#include "tests/pipeline/bundle/sample_bundles.h"
+
+namespace takt::pipeline {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::byte> written(const Bundle& bundle) {
+  const auto bytes = write_bundle(bundle);
+  EXPECT_TRUE(bytes) << bytes.error().message;
+  return bytes.value_or(std::vector<std::byte>{});
+}
+
+TEST(Bundle, IsReadBackAsItWasWritten) {
+  const Bundle bundle = test::sample_bundle();
+  const std::vector<std::byte> bytes = written(bundle);
+  const Result<Bundle> again = read_bundle(bytes);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(written(*again), bytes);
+  ASSERT_EQ(again->modes.size(), 3u);
+  for (std::size_t m = 0; m < 3; ++m) {
+    EXPECT_EQ(again->modes[m].schedule.hash(), bundle.modes[m].schedule.hash());
+    EXPECT_EQ(sched::digest_of(again->modes[m].problem), sched::digest_of(bundle.modes[m].problem));
+    EXPECT_EQ(again->modes[m].schedule.bounds[0].terms, bundle.modes[m].schedule.bounds[0].terms);
+  }
+  EXPECT_EQ(again->stages[1].variants.size(), 2u);
+  EXPECT_EQ(again->stages[0].params.items[0].text, "0.25");
+  EXPECT_EQ(again->changes[1].drain, milliseconds(100));
+  EXPECT_EQ(again->arenas.block_bytes, bundle.arenas.block_bytes);
+}
+
+TEST(Bundle, EveryDamagedByteIsFound) {
+  const std::vector<std::byte> good = written(test::sample_bundle());
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 2'000; ++i) {
+    std::vector<std::byte> bad = good;
+    bad[random() % bad.size()] ^= static_cast<std::byte>(1U << (random() % 8));
+    const Result<Bundle> read = read_bundle(bad);
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code, Code::kInput);
+    EXPECT_THAT(read.error().message, HasSubstr("bundle: "));
+  }
+  for (std::size_t size = 0; size < good.size(); size += 37) {
+    EXPECT_FALSE(read_bundle(std::span(good).first(size))) << size;
+  }
+  std::vector<std::byte> longer = good;
+  longer.push_back(std::byte{0});
+  EXPECT_THAT(read_bundle(longer).error().message, HasSubstr("are stated (byte 16)"));
+}
+
+// A bundle whose checksums are right and whose content is not.
+TEST(Bundle, WhatIsWrongIsNamed) {
+  const Bundle good = test::sample_bundle();
+  ASSERT_TRUE(check_bundle(good)) << check_bundle(good).error().message;
+  const auto message = [&](const std::function<void(Bundle&)>& change) {
+    Bundle bad = good;
+    change(bad);
+    const Status status = check_bundle(bad);
+    EXPECT_FALSE(write_bundle(bad));
+    return status ? std::string("accepted") : status.error().message;
+  };
+  EXPECT_THAT(message([](Bundle& b) { b.modes.clear(); }), HasSubstr("no mode"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[1].name = "full"; }), HasSubstr("two modes are called 'full'"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[0].schedule.slots[0].start += 5'000; }), HasSubstr("mode 'full': "));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[2].problem.hyperperiod += nanoseconds(1); }), HasSubstr("mode 'dark': "));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[0].schedule.choices[0].budget.time += milliseconds(1); }),
+              HasSubstr("mode 'full': "));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[0].schedule.bindings[0].producer_job += 1; }),
+              HasSubstr("mode 'full': "));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[0].problem.stages[0].name = "other"; }),
+              HasSubstr("stage 'other' is missing"));
+  EXPECT_THAT(message([](Bundle& b) { b.stages[1].variants.pop_back(); }),
+              HasSubstr("variant 'lite' of stage 'lidar_detect' is missing"));
+  EXPECT_THAT(message([](Bundle& b) { b.stages[3].inputs.pop_back(); }), HasSubstr("inputs of stage 'fusion'"));
+  EXPECT_THAT(message([](Bundle& b) { b.stages[0].type = "camera_classical"; }),
+              HasSubstr("a sensor that the rig does not have"));
+  EXPECT_THAT(message([](Bundle& b) { b.stages[0].variants[0].plan = 0; }), HasSubstr("plan and model"));
+  EXPECT_THAT(message([](Bundle& b) { b.stages[0].params.keys.pop_back(); }), HasSubstr("parameters of stage"));
+  EXPECT_THAT(message([](Bundle& b) { b.changes[1].to = 9; }), HasSubstr("not there"));
+  EXPECT_THAT(message([](Bundle& b) { b.changes[1] = b.changes[0]; }), HasSubstr("declared twice"));
+  EXPECT_THAT(message([](Bundle& b) { b.changes[0].drain.ns = -1; }), HasSubstr("drain"));
+  EXPECT_THAT(message([](Bundle& b) { --b.pools.pools[0].chunks; }), HasSubstr("its topics take 33"));
+  EXPECT_THAT(message([](Bundle& b) { b.pools.pools[0].topics.pop_back(); }), HasSubstr("in no pool"));
+  EXPECT_THAT(message([](Bundle& b) { b.topics[0].payload_capacity = 5'000; }), HasSubstr("do not fit its pool"));
+  EXPECT_THAT(message([](Bundle& b) { b.pools.user_bytes += 1; }), HasSubstr("do not add up"));
+  EXPECT_THAT(message([](Bundle& b) { b.arenas.places[2].bytes -= 64; }), HasSubstr("too small or missing"));
+  EXPECT_THAT(message([](Bundle& b) { b.arenas.places.pop_back(); }), HasSubstr("too small or missing"));
+  EXPECT_THAT(message([](Bundle& b) { b.arenas.places[1].base += 1; }), HasSubstr("multiple of 64"));
+  EXPECT_THAT(message([](Bundle& b) { b.arenas.block_bytes -= 64; }), HasSubstr("leaves the block"));
+}
+
+// Arenas: what one core serialises in every mode shares bytes, nothing else does, and the reader sees for itself.
+TEST(Bundle, ArenasShareOnlyWhereACoreSerialisesThem) {
+  const Bundle bundle = test::sample_bundle();
+  std::uint64_t sum = 0;
+  int shared = 0;
+  int apart = 0;
+  for (const ArenaPlace& a : bundle.arenas.places) {
+    sum += a.bytes;
+    for (const ArenaPlace& b : bundle.arenas.places) {
+      if (a.stage >= b.stage) continue;
+      // Own look at the tables: a common core in every mode.
+      bool common_everywhere = true;
+      for (const BundleMode& mode : bundle.modes) {
+        bool common = false;
+        for (const sched::Slot& x : mode.schedule.slots) {
+          for (const sched::Slot& y : mode.schedule.slots) {
+            if (x.stage != a.stage || y.stage != b.stage) continue;
+            for (const std::uint32_t core : x.cores) common |= std::count(y.cores.begin(), y.cores.end(), core) > 0;
+          }
+        }
+        common_everywhere &= common;
+      }
+      const bool overlap = a.base < b.base + b.bytes && b.base < a.base + a.bytes;
+      if (overlap) {
+        EXPECT_TRUE(common_everywhere);
+      }
+      EXPECT_EQ(serialised(bundle.modes, bundle.stages[a.stage].name, bundle.stages[b.stage].name), common_everywhere);
+      (overlap ? shared : apart) += 1;
+    }
+  }
+  EXPECT_GT(shared, 0);
+  EXPECT_GT(apart, 0);
+  EXPECT_LT(bundle.arenas.block_bytes, sum);
+  Bundle all_shared = bundle;
+  for (ArenaPlace& place : all_shared.arenas.places) place.base = 0;
+  EXPECT_THAT(check_bundle(all_shared).error().message, HasSubstr("no core keeps them apart in every mode"));
+}
+
+// A job that waits for a unit leaves its cores to others: its arena is not serialised by them.
+TEST(Bundle, AStageOnAUnitSharesWithNobody) {
+  Bundle bundle = test::sample_bundle();
+  const std::string name = bundle.stages[0].name;
+  bool any = false;
+  for (const BundleStage& other : bundle.stages)
+    any |= other.name != name && serialised(bundle.modes, name, other.name);
+  ASSERT_TRUE(any);
+  for (sched::Slot& slot : bundle.modes[1].schedule.slots) {
+    if (slot.stage == 0) slot.segment = 1;
+  }
+  for (const BundleStage& other : bundle.stages) {
+    if (other.name != name) {
+      EXPECT_FALSE(serialised(bundle.modes, name, other.name));
+    }
+  }
+}
+
+TEST(Bundle, FilesOfAnotherFormatSayWhatToDo) {
+  const auto sign = [](std::vector<std::byte> bytes) {
+    bundle::Head head{};
+    std::memcpy(&head, bytes.data(), sizeof head);
+    head.head_crc = plan::crc32c(std::as_bytes(std::span(&head, 1)).first(offsetof(bundle::Head, head_crc)));
+    std::memcpy(bytes.data(), &head, sizeof head);
+    return bytes;
+  };
+  std::vector<std::byte> bytes = written(test::sample_bundle());
+  bytes[8] = std::byte{9};
+  EXPECT_THAT(read_bundle(sign(bytes)).error().message, HasSubstr("format 9"));
+  EXPECT_THAT(read_bundle(sign(bytes)).error().message, HasSubstr("write it again with takt schedule --bundle"));
+  bytes[0] = std::byte{'X'};
+  EXPECT_THAT(read_bundle(bytes).error().message, HasSubstr("the file is none"));
+  EXPECT_THAT(load_bundle("/nonexistent/x.bundle").error().message, HasSubstr("/nonexistent/x.bundle"));
+}
+
+}  // namespace
+}  // namespace takt::pipeline
