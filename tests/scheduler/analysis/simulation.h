@@ -27,6 +27,9 @@ class Simulation {
   // From now on each stage skips that many consecutive jobs, once per run, at a random place.
   void skip(std::vector<std::int64_t> jobs_by_stage) { skips_ = std::move(jobs_by_stage); }
 
+  // From now on a job publishes when it completes, at any time up to the end of its last slot; otherwise at that end.
+  void publish_at_completion() { at_completion_ = true; }
+
   // One run of `hyperperiods` with its own phase; adds to the worst figures.
   void run(int hyperperiods, Worst& worst) {
     const std::int64_t h = problem_.hyperperiod.ns;
@@ -55,6 +58,7 @@ class Simulation {
       std::size_t sample;
     };
     std::vector<Output> outputs;
+    const bool full = random_() % 3 == 0;  // every job takes its whole budget
     const std::uint32_t last = chain_.stages.back();
     for (std::int64_t job = 0; end_of(last, job) < end + h; ++job) {
       if (skipped(last, job)) continue;
@@ -64,7 +68,7 @@ class Simulation {
         while (skipped(chain_.stages[i - 1], source)) --source;
       }
       const auto found = latched.find(source);
-      if (source >= 0 && found != latched.end()) outputs.push_back({end_of(last, job), found->second});
+      if (source >= 0 && found != latched.end()) outputs.push_back({published(last, job, full), found->second});
     }
     const auto take = [&](std::size_t quantity, std::int64_t value) {
       worst.ns[quantity] = std::max(worst.ns[quantity], value);
@@ -172,11 +176,14 @@ class Simulation {
     const std::int64_t rate = schedule_.choices[stage].rate;
     // Jobs before 0 are not asked for.
     const auto h = static_cast<std::uint64_t>(job / rate);
+    // From the first slot of the job, where inputs are latched, to the last, where the output is published.
+    const Slot* found = nullptr;
     for (const Slot& slot : schedule_.slots) {
       if (slot.stage != stage || slot.job != job % rate) continue;
-      return begin ? schedule_.clock.start_at(h, slot.start).ns : schedule_.clock.end_at(h, slot.end).ns;
+      if (found == nullptr || (begin ? slot.segment < found->segment : slot.segment > found->segment)) found = &slot;
     }
-    return 0;
+    if (found == nullptr) return 0;
+    return begin ? schedule_.clock.start_at(h, found->start).ns : schedule_.clock.end_at(h, found->end).ns;
   }
   std::int64_t bound(std::uint32_t stage, std::uint32_t producer, std::int64_t job) const {
     if (job < 0) return -1;
@@ -188,6 +195,13 @@ class Simulation {
     return -1;
   }
 
+  // The output is out. Jobs of a stage never overlap, so outputs keep their order.
+  std::int64_t published(std::uint32_t stage, std::int64_t job, bool full) {
+    const std::int64_t end = end_of(stage, job);
+    if (!at_completion_ || full) return end;
+    return extreme(start(stage, job) + 1, end);
+  }
+
   [[nodiscard]] bool skipped(std::uint32_t stage, std::int64_t job) const {
     return stage < skips_.size() && job >= first_skipped_[stage] && job < first_skipped_[stage] + skips_[stage];
   }
@@ -196,6 +210,7 @@ class Simulation {
   const Schedule& schedule_;
   const Chain& chain_;
   std::mt19937_64 random_;
+  bool at_completion_ = false;
   std::vector<std::int64_t> skips_, first_skipped_;  // by stage
   std::vector<Sample> samples_;
 };

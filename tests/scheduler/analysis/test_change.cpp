@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <iostream>
 
 #include "scheduler/analysis/change.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/synthesis/synthesis.h"
+#include "tests/scheduler/analysis/change_simulation.h"
 #include "tests/scheduler/synthesis/problems.h"
 
 namespace takt::sched {
@@ -87,6 +89,57 @@ TEST(Change, IntoTheSameTableIsNoChange) {
     }
   }
   EXPECT_GT(chains, 60);
+}
+
+// Random tables and what they become with smaller budgets or other rates, driven over the change at random and
+// adversarial phases: no sample is above the bound across the seam, and the bounds of reaction and ages are met.
+TEST(Change, NoSampleIsAboveTheBoundAcrossTheSeam) {
+  std::uint64_t samples = 0;
+  int changes = 0;
+  int judged = 0;
+  int met = 0;
+  for (std::uint64_t seed = 0; seed < 90; ++seed) {
+    Problem old_problem = test::random_problem(seed, false);
+    if (seed % 3 != 0) old_problem.board.clock_error = {};
+    for (Sensor& sensor : old_problem.sensors) sensor.phase.reset();
+    Problem new_problem = old_problem;
+    new_problem.name += " other";
+    for (Stage& stage : new_problem.stages) {
+      for (Variant& variant : stage.variants) {
+        for (Budget& budget : variant.budgets) budget.time.ns = budget.time.ns * 3 / 5;
+      }
+      if (seed % 2 == 0) stage.rates.front() = std::max<std::int64_t>(1, stage.rates.front() / 2);
+    }
+    const Answer before = synthesize(old_problem, {seed, 300});
+    const Answer after = synthesize(new_problem, {seed + 1, 300});
+    if (!before.schedule || !after.schedule) continue;
+    const Mode from{&old_problem, &*before.schedule};
+    const Mode to{&new_problem, &*after.schedule};
+    const Duration step{old_problem.hyperperiod.ns / 16};
+    Duration drain{};
+    while (!validate_change(from, to, drain) && drain < old_problem.hyperperiod) drain += step;
+    if (!validate_change(from, to, drain)) continue;
+    ++changes;
+    for (const Chain& chain : old_problem.chains) {
+      const Result<ChainBound> bound = walk_change(from, to, chain.name, drain);
+      ASSERT_TRUE(bound) << bound.error().message;
+      test::ChangeSimulation simulation(from, to, chain.name, drain, seed);
+      test::ChangeSimulation::Worst worst;
+      for (int run = 0; run < 600; ++run) simulation.run(worst);
+      samples += worst.samples;
+      for (std::size_t q = 0; q < kQuantities; ++q) {
+        EXPECT_LE(worst.ns[q], bound->bounds[q].ns)
+            << old_problem.name << ", " << chain.name << ", " << name_of(static_cast<Quantity>(q));
+        if (q == 0 || old_problem.board.clock_error.ns > 0) continue;
+        met += worst.ns[q] >= bound->bounds[q].ns - 10 ? 1 : 0;
+        ++judged;
+      }
+    }
+  }
+  std::cout << samples << " samples over " << changes << " changes, " << met << " of " << judged << " bounds met\n";
+  EXPECT_GE(samples, 1'000'000u);
+  EXPECT_GE(changes, 30);
+  EXPECT_GE(met * 10, judged * 8);
 }
 
 }  // namespace

@@ -169,6 +169,36 @@ TEST(Walk, BoundsAreNeverExceededAndAreMet) {
   EXPECT_GE(judged, 200);
 }
 
+// Published as soon as it is there, an output is never later than at its slot's end: the same bounds hold, and are met
+// by jobs that take their whole budget.
+TEST(Walk, BoundsHoldWhenJobsPublishAtCompletion) {
+  std::uint64_t samples = 0;
+  int judged = 0;
+  int met = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Problem problem = seed == 0 ? test::perception() : test::random_problem(seed, false);
+    const Answer answer = synthesize(problem, {seed, 300});
+    if (!answer.schedule) continue;
+    for (std::uint32_t c = 0; c < problem.chains.size(); ++c) {
+      const ChainBound bound = walk(problem, *answer.schedule, c);
+      test::Simulation simulation(problem, *answer.schedule, c, seed * 100 + c);
+      simulation.publish_at_completion();
+      test::Simulation::Worst worst;
+      for (int run = 0; run < 400; ++run) simulation.run(12, worst);
+      samples += worst.samples;
+      for (std::size_t q = 0; q < kQuantities; ++q) {
+        EXPECT_LE(worst.ns[q], bound.bounds[q].ns)
+            << problem.name << ", " << problem.chains[c].name << ", " << name_of(static_cast<Quantity>(q));
+        met += worst.ns[q] >= bound.bounds[q].ns - 10 ? 1 : 0;
+        ++judged;
+      }
+    }
+  }
+  std::cout << samples << " samples, " << met << " of " << judged << " bounds met\n";
+  EXPECT_GE(samples, 1'000'000u);
+  EXPECT_GE(met * 10, judged * 9);
+}
+
 TEST(Skips, NoneLeavesTheBoundsAsTheyAre) {
   int chains = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
