@@ -21,6 +21,7 @@
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/what_if.h"
 #include "scheduler/model/yaml.h"
+#include "scheduler/synthesis/remedies.h"
 #include "scheduler/synthesis/synthesis.h"
 
 namespace takt::app {
@@ -157,22 +158,26 @@ int run(const Options& options) {
       return report_error(written.error());
     }
   }
+  std::vector<sched::Remedy> remedies;
+  if (admitted->answer.verdict != sched::Verdict::kFeasible) {
+    remedies = sched::remedies(problem, {options.schedule.seed, options.schedule.nodes});
+  }
   if (!options.html.empty()) {
-    const std::string page = pipeline::schedule_html(problem, admitted->answer, command_line());
+    const std::string page = pipeline::schedule_html(problem, admitted->answer, command_line(), remedies);
     if (Status written = write_file_atomically(options.html, page); !written) return report_error(written.error());
   }
+  const std::string text = options.json ? sched::to_json(problem, admitted->answer, remedies)
+                                        : sched::explain(problem, admitted->answer, terminal_width(), remedies);
+  std::fputs(text.c_str(), stdout);
   if (!options.bundle.empty()) {
     if (Status written = write_board_bundle(*admitted, options); !written) return report_error(written.error());
   }
-  const std::string text = options.json ? sched::to_json(problem, admitted->answer)
-                                        : sched::explain(problem, admitted->answer, terminal_width());
-  std::fputs(text.c_str(), stdout);
   if (!options.baselines.empty() && !options.json && admitted->answer.schedule) {
-    sched::SynthesisOptions first{options.schedule.seed, options.schedule.nodes, options.seconds, true};
-    const sched::Answer found = sched::synthesize(problem, first);
-    const bool asked_first =
-        std::find(options.baselines.begin(), options.baselines.end(), "first-found") != options.baselines.end();
-    const sched::Schedule* other = asked_first && found.schedule ? &*found.schedule : nullptr;
+    sched::Answer first;
+    if (std::find(options.baselines.begin(), options.baselines.end(), "first-found") != options.baselines.end()) {
+      first = sched::synthesize(problem, {options.schedule.seed, options.schedule.nodes, options.seconds, true});
+    }
+    const sched::Schedule* other = first.schedule ? &*first.schedule : nullptr;
     std::fputs(sched::compare(problem, *admitted->answer.schedule, other).c_str(), stdout);
   }
   return admitted->answer.verdict == sched::Verdict::kFeasible ? 0 : 1;

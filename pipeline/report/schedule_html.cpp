@@ -30,29 +30,41 @@ std::string hz_text(const Problem& problem, std::int64_t rate) {
   return fmt::format("{:.4g} Hz", static_cast<double>(rate) / problem.hyperperiod.seconds());
 }
 
-std::string cores_text(const Problem& problem, const std::vector<std::uint32_t>& cores) {
+// The cores of a slot, or its unit.
+std::string place_text(const Problem& problem, const Slot& slot) {
+  if (slot.unit) return problem.board.units[*slot.unit].name;
   std::string out;
-  for (const std::uint32_t core : cores) out += (out.empty() ? "" : " + ") + problem.board.cores[core].name;
+  for (const std::uint32_t core : slot.cores) out += (out.empty() ? "" : " + ") + problem.board.cores[core].name;
   return out;
+}
+
+std::string job_text(const Schedule& schedule, const Slot& slot) {
+  const std::size_t segments = sched::segments_of(schedule.choices[slot.stage].budget).size();
+  return segments > 1 ? fmt::format("{}, part {} of {}", slot.job, slot.segment + 1, segments)
+                      : std::to_string(slot.job);
 }
 
 class TablePicture {
  public:
   TablePicture(const Problem& problem, const Schedule& schedule) : problem_(problem), schedule_(schedule) {
-    for (const sched::Core& core : problem.board.cores) {
-      left_ = std::max(left_, 14 + kGlyph * 1.12 * static_cast<double>(core.name.size()));
+    for (const sched::Core& core : problem.board.cores) lanes_.push_back(core.name);
+    for (const sched::Unit& unit : problem.board.units) lanes_.push_back(unit.name);
+    for (const std::string& name : lanes_) {
+      left_ = std::max(left_, 14 + kGlyph * 1.12 * static_cast<double>(name.size()));
     }
     left_ = std::min(left_, 170.0);
   }
 
   std::string draw() {
-    const double bottom = lane_top(problem_.board.cores.size());
-    Svg svg(kWidth, bottom + kAxis, fmt::format("Slots of one hyperperiod on {} cores", problem_.board.cores.size()),
+    const double bottom = lane_top(lanes_.size());
+    Svg svg(kWidth, bottom + kAxis,
+            fmt::format("Slots of one hyperperiod on {} cores and {} units", problem_.board.cores.size(),
+                        problem_.board.units.size()),
             "gantt");
     axis(svg, bottom);
-    for (std::size_t core = 0; core < problem_.board.cores.size(); ++core) {
-      svg.text(0, lane_top(core) + 20, problem_.board.cores[core].name, "lane strong");
-      svg.rect(left_, lane_top(core), kWidth - left_ - kRight, kLane, "track");
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+      svg.text(0, lane_top(lane) + 20, lanes_[lane], "lane strong");
+      svg.rect(left_, lane_top(lane), kWidth - left_ - kRight, kLane, "track");
     }
     for (const Slot& slot : schedule_.slots) {
       draw_slot(svg, slot, 0);
@@ -93,19 +105,26 @@ class TablePicture {
     const std::int64_t from = schedule_.clock.start_at(0, slot.start).ns + shift;
     const std::int64_t to = schedule_.clock.end_at(0, slot.end).ns + shift;
     const Choice& choice = schedule_.choices[slot.stage];
+    const sched::Segment segment = sched::segments_of(choice.budget)[slot.segment];
+    // The wake-up window is that of the stage's home cores, also where a unit works.
     std::int64_t wakeup = 0;
-    for (const std::uint32_t core : slot.cores) {
-      wakeup = std::max(wakeup, problem_.board.cores[core].wakeup_window.ns);
+    for (const Slot& other : schedule_.slots) {
+      if (other.stage != slot.stage) continue;
+      for (const std::uint32_t core : other.cores) {
+        wakeup = std::max(wakeup, problem_.board.cores[core].wakeup_window.ns);
+      }
     }
     const std::string& name = problem_.stages[slot.stage].name;
     const std::string title =
         fmt::format("{} job {}: slot {} to {} ms, budget {}", name, slot.job, fixed_text(Duration{from}.ms(), 3),
-                    fixed_text(Duration{to}.ms(), 3), exact_ms(choice.budget.time));
-    for (const std::uint32_t core : slot.cores) {
-      const double y = lane_top(core) + 2;
+                    fixed_text(Duration{to}.ms(), 3), exact_ms(segment.time));
+    std::vector<std::size_t> lanes(slot.cores.begin(), slot.cores.end());
+    if (slot.unit) lanes.push_back(problem_.board.cores.size() + *slot.unit);
+    for (const std::size_t lane : lanes) {
+      const double y = lane_top(lane) + 2;
       const double left = x(from), width = x(to) - left;
       svg.rect(left, y, width, kLane - 4, "slot " + stage_class(slot.stage), title);
-      const double begin = x(from + wakeup), room = x(from + wakeup + choice.budget.time.ns) - begin;
+      const double begin = x(from + wakeup), room = x(from + wakeup + segment.time.ns) - begin;
       if (room > 0.5) svg.rect(begin, y + 3, room, kLane - 10, "run " + stage_class(slot.stage), title);
       const std::string label = fitted(name, room);
       if (!label.empty()) svg.text(begin + 4, y + 17, label, "run-label");
@@ -120,6 +139,7 @@ class TablePicture {
 
   const Problem& problem_;
   const Schedule& schedule_;
+  std::vector<std::string> lanes_;  // cores, then units
   double left_ = 70;
 };
 
@@ -144,14 +164,17 @@ struct Tightest {
 
 class Page {
  public:
-  Page(const Problem& problem, const Answer& answer, const std::string& command)
-      : problem_(problem), answer_(answer), command_(command) {}
+  Page(const Problem& problem, const Answer& answer, const std::string& command,
+       const std::vector<sched::Remedy>& remedies)
+      : problem_(problem), answer_(answer), command_(command), remedies_(remedies) {}
 
   std::string html() {
     verdict();
+    remedies();
     if (answer_.schedule) {
       gantt();
       chains();
+      disparities();
       skips();
       stages();
       objective();
@@ -249,6 +272,17 @@ class Page {
     return "<li class=\"figure\"><b>" + escaped(value) + "</b><span>" + escaped(what) + "</span></li>";
   }
 
+  void remedies() {
+    if (remedies_.empty()) return;
+    HtmlTable table({{"what would fit"}, {"as a question"}});
+    for (const sched::Remedy& remedy : remedies_) {
+      table.row({escaped(remedy.words),
+                 remedy.change.empty() ? "\u2013" : "<code>--what-if " + escaped(remedy.change) + "</code>"});
+    }
+    section("remedies", "What would fit",
+            lead("Each by itself, and each was tried: with it a table was found.") + table.html());
+  }
+
   void gantt() {
     std::string legend = "<p class=\"legend\">";
     for (std::uint32_t s = 0; s < problem_.stages.size(); ++s) {
@@ -284,6 +318,21 @@ class Page {
             lead("Under the listed assumptions no instance can be above its bound: latency from the stamp to the first "
                  "output, reaction with the wait for the next sample, age at the output, and until it is replaced.") +
                 table.html() + "<h3>How the worst latency adds up</h3>" + terms + "</dl>");
+  }
+
+  void disparities() {
+    if (answer_.schedule->disparities.empty()) return;
+    HtmlTable table({{"disparity"}, {"stage"}, {"bound", true}, {"limit", true}, {"left", true}, {"of the limit"}});
+    std::string terms = "<dl>";
+    for (std::size_t i = 0; i < answer_.schedule->disparities.size(); ++i) {
+      const sched::Disparity& limit = problem_.disparities[i];
+      const sched::DisparityBound& bound = answer_.schedule->disparities[i];
+      table.row({escaped(limit.name), escaped(problem_.stages[limit.stage].name), exact_ms(bound.bound),
+                 exact_ms(limit.limit), exact_ms(limit.limit - bound.bound), share_bar(bound.bound, limit.limit)});
+      terms += "<dt>" + escaped(limit.name) + "</dt><dd>" + escaped(bound.terms) + "</dd>";
+    }
+    section("disparity", "Disparity of stamps",
+            lead("How far apart the samples lie that one job brings together.") + table.html() + terms + "</dl>");
   }
 
   void skips() {
@@ -353,12 +402,12 @@ class Page {
 
   void slots() {
     const Schedule& schedule = *answer_.schedule;
-    HtmlTable table({{"stage"}, {"job", true}, {"cores"}, {"start", true}, {"end", true}, {"inputs"}});
+    HtmlTable table({{"stage"}, {"job"}, {"on"}, {"start", true}, {"end", true}, {"inputs"}});
     for (std::size_t i = 0; i < schedule.slots.size() && i < kMostRows; ++i) {
       const Slot& slot = schedule.slots[i];
       std::string inputs;
       const std::vector<sched::Input>& declared = problem_.stages[slot.stage].inputs;
-      for (std::uint32_t n = 0; n < declared.size(); ++n) {
+      for (std::uint32_t n = 0; slot.segment == 0 && n < declared.size(); ++n) {
         std::string from;
         if (declared[n].from_sensor) from = problem_.sensors[declared[n].source].name;
         for (const sched::Binding& binding : schedule.bindings) {
@@ -369,8 +418,8 @@ class Page {
         }
         inputs += (inputs.empty() ? "" : ", ") + from;
       }
-      table.row({escaped(problem_.stages[slot.stage].name), std::to_string(slot.job),
-                 escaped(cores_text(problem_, slot.cores)), exact_ms({schedule.clock.start_at(0, slot.start).ns}),
+      table.row({escaped(problem_.stages[slot.stage].name), job_text(schedule, slot),
+                 escaped(place_text(problem_, slot)), exact_ms({schedule.clock.start_at(0, slot.start).ns}),
                  exact_ms({schedule.clock.end_at(0, slot.end).ns}), escaped(inputs)});
     }
     std::string text = "<details><summary>" + plural(schedule.slots.size(), "slot", "slots") +
@@ -394,6 +443,7 @@ class Page {
   const Problem& problem_;
   const Answer& answer_;
   const std::string& command_;
+  const std::vector<sched::Remedy>& remedies_;
   std::vector<std::pair<std::string, std::string>> sections_;
   std::string out_;
 };
@@ -405,8 +455,9 @@ std::string table_svg(const Problem& problem, const Schedule& schedule) {
   return TablePicture(problem, schedule).draw();
 }
 
-std::string schedule_html(const Problem& problem, const Answer& answer, const std::string& command) {
-  return Page(problem, answer, command).html();
+std::string schedule_html(const Problem& problem, const Answer& answer, const std::string& command,
+                          const std::vector<sched::Remedy>& remedies) {
+  return Page(problem, answer, command, remedies).html();
 }
 
 }  // namespace takt::pipeline

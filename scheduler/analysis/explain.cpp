@@ -39,9 +39,19 @@ std::string columns(const std::vector<std::vector<std::string>>& rows, std::size
   return out;
 }
 
-std::string cores_text(const Problem& problem, const std::vector<std::uint32_t>& cores) {
+// The cores of a slot, or its unit.
+std::string place_text(const Problem& problem, const Slot& slot) {
+  if (slot.unit) return problem.board.units[*slot.unit].name;
   std::string out;
-  for (const std::uint32_t core : cores) out += (out.empty() ? "" : "+") + problem.board.cores[core].name;
+  for (const std::uint32_t core : slot.cores) out += (out.empty() ? "" : "+") + problem.board.cores[core].name;
+  return out;
+}
+
+// "#2", with the part of the job where it has several: "#2 (1 of 4)".
+std::string job_text(const Schedule& schedule, const Slot& slot) {
+  const std::size_t segments = segments_of(schedule.choices[slot.stage].budget).size();
+  std::string out = "#" + std::to_string(slot.job);
+  if (segments > 1) out += " (" + std::to_string(slot.segment + 1) + " of " + std::to_string(segments) + ")";
   return out;
 }
 
@@ -56,18 +66,18 @@ char letter_of(std::size_t stage) {
   return stage < 62 ? kLetters[stage] : '#';
 }
 
-// One row per core over one hyperperiod. A column shows the stage that holds most of it; '.' is idle time. The first
-// column of a slot is a '|' where there is room, so that neighbours of one stage can be told apart.
+// One row per core and unit over one hyperperiod. A column shows the stage that holds most of it; '.' is idle time. The
+// first column of a slot is a '|' where there is room, so that neighbours of one stage can be told apart.
 std::string gantt(const Problem& problem, const Schedule& schedule, std::size_t width) {
   std::size_t label = 0;
   for (const Core& core : problem.board.cores) label = std::max(label, core.name.size());
+  for (const Unit& unit : problem.board.units) label = std::max(label, unit.name.size());
   const std::size_t room = std::max<std::size_t>(width, 40) - label - 4;
   const auto tick_at = [&](std::size_t column) {
     return static_cast<Tick>(static_cast<double>(schedule.clock.ticks) * static_cast<double>(column) /
                              static_cast<double>(room));
   };
-  std::string out;
-  for (std::uint32_t core = 0; core < problem.board.cores.size(); ++core) {
+  const auto lane = [&](const std::string& name, const auto& holds) {
     std::string row;
     for (std::size_t column = 0; column < room; ++column) {
       const Tick from = tick_at(column);
@@ -75,7 +85,7 @@ std::string gantt(const Problem& problem, const Schedule& schedule, std::size_t 
       Tick most = (to - from) / 2;  // idle unless a slot holds more than half
       char letter = '.';
       for (const Slot& slot : schedule.slots) {
-        if (std::find(slot.cores.begin(), slot.cores.end(), core) == slot.cores.end()) continue;
+        if (!holds(slot)) continue;
         for (const Tick shift : {Tick{0}, schedule.clock.ticks}) {
           const Tick covered = std::min(slot.end - shift, to) - std::max(slot.start - shift, from);
           if (covered > most) {
@@ -87,7 +97,16 @@ std::string gantt(const Problem& problem, const Schedule& schedule, std::size_t 
       }
       row += letter;
     }
-    out += "  " + padded(problem.board.cores[core].name, label) + "  " + row + "\n";
+    return "  " + padded(name, label) + "  " + row + "\n";
+  };
+  std::string out;
+  for (std::uint32_t core = 0; core < problem.board.cores.size(); ++core) {
+    out += lane(problem.board.cores[core].name, [&](const Slot& slot) {
+      return std::find(slot.cores.begin(), slot.cores.end(), core) != slot.cores.end();
+    });
+  }
+  for (std::uint32_t unit = 0; unit < problem.board.units.size(); ++unit) {
+    out += lane(problem.board.units[unit].name, [&](const Slot& slot) { return slot.unit == unit; });
   }
   // Scale: 0, a half, the whole.
   const std::string end = ms_text(problem.hyperperiod);
@@ -158,6 +177,16 @@ std::string header(const Problem& problem, const Answer& answer) {
   return out;
 }
 
+std::string remedies_text(const std::vector<Remedy>& remedies) {
+  if (remedies.empty()) return "";
+  std::string out = "\nWhat would fit (each by itself, tried)\n";
+  for (const Remedy& remedy : remedies) {
+    out += "  - " + remedy.words + "\n";
+    if (!remedy.change.empty()) out += "      --what-if " + remedy.change + "\n";
+  }
+  return out;
+}
+
 std::string bounds_text(const Problem& problem, const Schedule& schedule) {
   if (schedule.bounds.empty()) return "";
   std::vector<std::vector<std::string>> rows{{"chain", "quantity", "bound", "limit", "left"}};
@@ -181,11 +210,28 @@ std::string bounds_text(const Problem& problem, const Schedule& schedule) {
   return "\nBounds\n" + columns(rows, 2, 5) + "\nHow the worst latency adds up\n" + terms;
 }
 
+// How far apart the samples lie that a fusion stage brings together.
+std::string disparities_text(const Problem& problem, const Schedule& schedule) {
+  if (schedule.disparities.empty()) return "";
+  std::vector<std::vector<std::string>> rows{{"disparity", "stage", "bound", "limit", "left"}};
+  std::string terms;
+  for (std::size_t i = 0; i < schedule.disparities.size(); ++i) {
+    const Disparity& limit = problem.disparities[i];
+    const DisparityBound& bound = schedule.disparities[i];
+    rows.push_back({limit.name, problem.stages[limit.stage].name, ms_text(bound.bound), ms_text(limit.limit),
+                    ms_text(limit.limit - bound.bound)});
+    if (bound.bound > limit.limit) rows.back().push_back("EXCEEDED");
+    terms += "  " + limit.name + ": " + bound.terms + "\n";
+  }
+  return "\nDisparity of the stamps that one job brings together\n" + columns(rows, 2, 5) + terms;
+}
+
 std::string table_text(const Problem& problem, const Schedule& schedule) {
-  std::vector<std::vector<std::string>> rows{{"stage", "job", "cores", "start", "end", "inputs"}};
+  std::vector<std::vector<std::string>> rows{{"stage", "job", "on", "start", "end", "inputs"}};
   for (const Slot& slot : schedule.slots) {
     std::string inputs;
-    for (std::uint32_t i = 0; i < problem.stages[slot.stage].inputs.size(); ++i) {
+    // Inputs are latched where the job begins.
+    for (std::uint32_t i = 0; slot.segment == 0 && i < problem.stages[slot.stage].inputs.size(); ++i) {
       const Input& input = problem.stages[slot.stage].inputs[i];
       std::string entry;
       if (input.from_sensor) {
@@ -199,7 +245,7 @@ std::string table_text(const Problem& problem, const Schedule& schedule) {
       }
       inputs += (inputs.empty() ? "" : " ") + entry;
     }
-    rows.push_back({problem.stages[slot.stage].name, "#" + std::to_string(slot.job), cores_text(problem, slot.cores),
+    rows.push_back({problem.stages[slot.stage].name, job_text(schedule, slot), place_text(problem, slot),
                     ms_text({schedule.clock.start_at(0, slot.start).ns}),
                     ms_text({schedule.clock.end_at(0, slot.end).ns}), inputs});
   }
@@ -267,8 +313,9 @@ std::string loads_text(const Problem& problem, const Schedule& schedule) {
 
 }  // namespace
 
-std::string explain(const Problem& problem, const Answer& answer, std::size_t width) {
-  std::string out = header(problem, answer);
+std::string explain(const Problem& problem, const Answer& answer, std::size_t width,
+                    const std::vector<Remedy>& remedies) {
+  std::string out = header(problem, answer) + remedies_text(remedies);
   if (!answer.schedule) return out;
   const Schedule& schedule = *answer.schedule;
   char clock[160];
@@ -277,8 +324,8 @@ std::string explain(const Problem& problem, const Answer& answer, std::size_t wi
                 static_cast<double>(problem.hyperperiod.ns) / static_cast<double>(schedule.clock.ticks),
                 schedule.slots.size(), schedule.hash().hex().c_str());
   return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) +
-         skips_text(problem, schedule) + levels_text(answer) + stages_text(problem, schedule) +
-         table_text(problem, schedule) + loads_text(problem, schedule);
+         disparities_text(problem, schedule) + skips_text(problem, schedule) + levels_text(answer) +
+         stages_text(problem, schedule) + table_text(problem, schedule) + loads_text(problem, schedule);
 }
 
 std::string compare(const Problem& problem, const Schedule& schedule, const Schedule* first_found) {
@@ -339,7 +386,7 @@ std::string compare(const Problem& problem, const Schedule& schedule, const Sche
   return "\nReaction beside what others would run or promise\n" + columns(rows, 1, 7);
 }
 
-std::string to_json(const Problem& problem, const Answer& answer) {
+std::string to_json(const Problem& problem, const Answer& answer, const std::vector<Remedy>& remedies) {
   using Json = nlohmann::ordered_json;
   Json root;
   root["verdict"] = name_of(answer.verdict);
@@ -347,6 +394,11 @@ std::string to_json(const Problem& problem, const Answer& answer) {
   root["board"] = problem.board.name;
   root["reason"] = answer.reason;
   root["notes"] = answer.notes;
+  if (answer.verdict != Verdict::kFeasible) {
+    root["remedies"] = Json::array();
+    for (const Remedy& remedy : remedies)
+      root["remedies"].push_back({{"what_if", remedy.change}, {"words", remedy.words}});
+  }
   root["reproducible"] = !answer.cut_by_time;
   if (answer.certificate) root["certificate"] = Json::parse(certificate_json(problem, *answer.certificate));
   if (answer.schedule) {
@@ -380,7 +432,9 @@ std::string to_json(const Problem& problem, const Answer& answer) {
       for (const std::uint32_t core : slot.cores) cores.push_back(problem.board.cores[core].name);
       root["slots"].push_back({{"stage", problem.stages[slot.stage].name},
                                {"job", slot.job},
+                               {"segment", slot.segment},
                                {"cores", cores},
+                               {"unit", slot.unit ? Json(problem.board.units[*slot.unit].name) : Json(nullptr)},
                                {"start_ticks", slot.start},
                                {"end_ticks", slot.end},
                                {"start_ns", schedule.clock.start_at(0, slot.start).ns},
@@ -405,6 +459,15 @@ std::string to_json(const Problem& problem, const Answer& answer) {
         entry[std::string(kKeys[q]) + "_limit_ns"] = chain.limits[q] ? Json(chain.limits[q]->ns) : Json(nullptr);
       }
       root["chains"].push_back(std::move(entry));
+    }
+    root["disparities"] = Json::array();
+    for (std::size_t i = 0; i < schedule.disparities.size(); ++i) {
+      const Disparity& limit = problem.disparities[i];
+      root["disparities"].push_back({{"name", limit.name},
+                                     {"stage", problem.stages[limit.stage].name},
+                                     {"bound_ns", schedule.disparities[i].bound.ns},
+                                     {"limit_ns", limit.limit.ns},
+                                     {"terms", schedule.disparities[i].terms}});
     }
     root["cores"] = Json::array();
     for (const CoreLoad& load : core_loads(problem, schedule)) {

@@ -113,7 +113,9 @@ Status change_stage(Problem& problem, Stage& stage, const std::string& key, cons
     std::vector<Variant> kept;
     for (const Variant& variant : stage.variants) {
       for (const Budget& budget : variant.budgets) {
-        if (budget.cores == figure->number) kept.push_back({variant.name, {budget}});
+        if (budget.cores != figure->number) continue;
+        kept.push_back(variant);  // with its memory
+        kept.back().budgets = {budget};
       }
     }
     if (kept.empty()) return not_understood(change, "no variant has a budget for that many cores");

@@ -40,7 +40,7 @@ TEST(Examples, EveryOneLoadsAndIsAnsweredWithProof) {
     }
     ++files;
   }
-  EXPECT_GE(files, 6);
+  EXPECT_GE(files, 7);
   EXPECT_FALSE(is_problem_file(std::string(TAKT_SOURCE_DIR) + "/configs/pipelines/sim.yaml"));
 }
 
@@ -71,6 +71,22 @@ TEST(Examples, TextbookPipelinedIsFasterAndNoYounger) {
   EXPECT_LE(latency, milliseconds(92));
   const ChainBound previous = walk_with_skips(problem, *answer.schedule, 0, {0, 1, 0});
   EXPECT_EQ(previous.bounds[2], latency + milliseconds(50));
+}
+
+// Planning that does not wait for its prediction takes the one of the picture before: 120 ms instead of 91.
+TEST(Examples, TextbookWithThePreviousPredictionPlansOnOlderData) {
+  const Problem problem = example("textbook_previous");
+  const Answer answer = synthesize(problem);
+  ASSERT_EQ(answer.verdict, Verdict::kFeasible) << answer.reason;
+  for (const Binding& binding : answer.schedule->bindings) {
+    if (problem.stages[binding.stage].name == "planning") {
+      EXPECT_EQ(binding.producer_shift, -1);
+    }
+  }
+  const Duration age = answer.schedule->bounds[0].bounds[2];
+  EXPECT_GE(age, microseconds(120'400));
+  EXPECT_LE(age, microseconds(120'500));
+  EXPECT_LE(answer.schedule->bounds[1].bounds[0], milliseconds(25));
 }
 
 TEST(Examples, BadFilesSayWhere) {

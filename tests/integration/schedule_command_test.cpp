@@ -1,0 +1,69 @@
+// `takt schedule` as an integrator meets it: what would fit, pages, certificates, bundles.
+#include <gmock/gmock.h>
+
+#include "pipeline/bundle/bundle.h"
+#include "tests/integration/program.h"
+
+namespace {
+
+using takt::test::Answer;
+using takt::test::slurp;
+using ::testing::HasSubstr;
+
+const std::string kRoot = TAKT_SOURCE_DIR;
+const std::string kPipeline = kRoot + "/configs/pipelines/sim.yaml";
+
+class Schedule : public takt::test::Program {};
+
+TEST_F(Schedule, WritesABundleThatABoardReads) {
+  const std::string file = path("sim.bundle");
+  const Answer yes = takt({"schedule", kPipeline, "--bundle", file});
+  ASSERT_EQ(yes.code, 0) << yes.err;
+  const takt::Result<takt::pipeline::Bundle> bundle = takt::pipeline::load_bundle(file);
+  ASSERT_TRUE(bundle) << bundle.error().message;
+  EXPECT_EQ(bundle->name, "sim");
+  ASSERT_EQ(bundle->modes.size(), 1u);
+  EXPECT_THAT(yes.out, HasSubstr(bundle->modes[0].schedule.hash().hex()));
+  EXPECT_EQ(bundle->stages.size(), 4u);
+  EXPECT_FALSE(bundle->rig.sensors.empty());
+  EXPECT_FALSE(bundle->topics.empty());
+  ASSERT_FALSE(bundle->plans.empty());
+  EXPECT_GT(bundle->arenas.block_bytes, 0u);
+  for (const takt::pipeline::BundleStage& stage : bundle->stages) EXPECT_FALSE(stage.type.empty()) << stage.name;
+  // The same inputs give the same bytes, and nothing of the host's folders is in them.
+  const std::string bytes = slurp(file);
+  ASSERT_EQ(takt({"schedule", kPipeline, "--bundle", file}).code, 0);
+  EXPECT_EQ(slurp(file), bytes);
+  EXPECT_EQ(bytes.find(kRoot), std::string::npos);
+}
+
+TEST_F(Schedule, WritesNoBundleOfWhatDoesNotFit) {
+  const Answer no = takt({"schedule", kPipeline, "--what-if", "camera.latency=20ms", "--bundle", path("no.bundle")});
+  EXPECT_EQ(no.code, 1);
+  EXPECT_THAT(no.err, HasSubstr("only an admitted table goes to a board"));
+  EXPECT_FALSE(std::filesystem::exists(path("no.bundle")));
+}
+
+TEST_F(Schedule, SaysWhatWouldFitAndWritesPageAndProof) {
+  const std::string problem = kRoot + "/configs/schedules/textbook.yaml";
+  const Answer no = takt({"schedule", problem, "--html", path("t.html"), "--certificate", path("t.json")});
+  EXPECT_EQ(no.code, 1);
+  EXPECT_THAT(no.out, HasSubstr("What would fit (each by itself, tried)"));
+  EXPECT_THAT(no.out, HasSubstr("--what-if detection.budget=8.7ms"));
+  EXPECT_THAT(slurp(path("t.html")), HasSubstr("--what-if detection.budget=8.7ms"));
+  EXPECT_EQ(takt({"schedule", problem, "--check", path("t.json")}).code, 0);
+  const Answer other = takt({"schedule", problem, "--what-if", "drive.latency=70ms", "--check", path("t.json")});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, HasSubstr("another problem"));
+}
+
+TEST_F(Schedule, NeverWritesOverItsInputs) {
+  const std::string problem = path("p.yaml");
+  std::filesystem::copy_file(kRoot + "/configs/schedules/textbook.yaml", problem);
+  const Answer over = takt({"schedule", problem, "--html", problem});
+  EXPECT_EQ(over.code, 2);
+  EXPECT_THAT(over.err, HasSubstr("named twice"));
+  EXPECT_EQ(slurp(problem), slurp(kRoot + "/configs/schedules/textbook.yaml"));
+}
+
+}  // namespace
