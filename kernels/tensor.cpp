@@ -11,6 +11,12 @@ const char* name_of(DType type) {
     case DType::kI8: return "i8";
     case DType::kU8: return "u8";
     case DType::kBool: return "bool";
+    case DType::kF64: return "f64";
+    case DType::kI16: return "i16";
+    case DType::kU16: return "u16";
+    case DType::kU32: return "u32";
+    case DType::kU64: return "u64";
+    case DType::kBF16: return "bf16";
   }
   return "unknown";
 }

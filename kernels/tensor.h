@@ -7,14 +7,36 @@
 namespace takt::kernels {
 
 // Element types, numbered as stored in plan files: never renumber.
-enum class DType : std::uint8_t { kF32 = 1, kF16 = 2, kI64 = 3, kI32 = 4, kI8 = 5, kU8 = 6, kBool = 7 };
+enum class DType : std::uint8_t {
+  kF32 = 1,
+  kF16 = 2,  // f16 and bf16 are stored, not computed in
+  kI64 = 3,
+  kI32 = 4,
+  kI8 = 5,
+  kU8 = 6,
+  kBool = 7,
+  kF64 = 8,
+  kI16 = 9,
+  kU16 = 10,
+  kU32 = 11,
+  kU64 = 12,
+  kBF16 = 13,
+};
+
+inline constexpr int kDTypes = 13;
 
 constexpr std::size_t size_of(DType type) {
   switch (type) {
-    case DType::kI64: return 8;
+    case DType::kF64:
+    case DType::kI64:
+    case DType::kU64: return 8;
     case DType::kF32:
-    case DType::kI32: return 4;
-    case DType::kF16: return 2;
+    case DType::kI32:
+    case DType::kU32: return 4;
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kI16:
+    case DType::kU16: return 2;
     case DType::kI8:
     case DType::kU8:
     case DType::kBool: return 1;

@@ -1,5 +1,6 @@
-// One entry per operator: shape rule, reference kernel, cost. A new operator is one entry (file operators_*.cpp) plus,
-// for speed, a lowering; without a lowering the compiler refuses it by name.
+// One entry per operator: shape rule, reference kernel, cost, attributes. A new operator that the generic kernel runs
+// is one entry (generic_forms_*.cpp), lowering included; docs/operators_how_to.md goes through one. A kernel of its
+// own, for speed, is an entry in operators_*.cpp and a lowering in compiler/lower.
 #pragma once
 
 #include <span>
@@ -23,6 +24,9 @@ struct OperatorInputs {
   [[nodiscard]] std::vector<kernels::Tensor> tensors() const;
 };
 
+// Operator::attributes of what import makes only by a form of its own, or ONNX does not have.
+inline constexpr std::string_view kNotImported = "-";
+
 struct Operator {
   std::string_view name;
   std::size_t min_inputs = 1;
@@ -38,6 +42,9 @@ struct Operator {
   // Brings a node whose types are known into canonical form: every attribute explicit, axes counted from 0, shapes as
   // numbers. May replace the operator and add constants. nullptr: every form is canonical.
   void (*settle)(Graph& graph, Node& node) = nullptr;
+  // ONNX's attributes, when a node of the model is taken as it is, in every operator set: "name:type ..." with the
+  // types i, f, s, t (tensor) and I, F, S (lists).
+  std::string_view attributes = kNotImported;
 };
 
 const Operator* find_operator(std::string_view name);

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "compiler/ir/generic.h"
 #include "compiler/ir/geometry.h"
 #include "compiler/ir/operator_tables.h"
 #include "kernels/reference/activation.h"
@@ -17,15 +18,19 @@ std::uint64_t one_each(const OperatorInputs& /*in*/, std::span<const Type> out) 
 // exp and the division behind sigmoid and tanh, counted as operations.
 std::uint64_t twenty_each(const OperatorInputs& /*in*/, std::span<const Type> out) { return 20 * elements_of(out[0]); }
 
-Result<Types> infer_f32(const OperatorInputs& in) {
+constexpr auto kNumbers = {DType::kF32, DType::kF64, DType::kI64, DType::kI32, DType::kI16,
+                           DType::kI8,  DType::kU64, DType::kU32, DType::kU16, DType::kU8};
+
+// f64 has no kernel of its own; the generic one runs it.
+Result<Types> infer_float(const OperatorInputs& in) {
   TAKT_RETURN_IF_ERROR(one_output(in));
-  TAKT_RETURN_IF_ERROR(expect_type(in, 0, {DType::kF32}));
+  TAKT_RETURN_IF_ERROR(expect_type(in, 0, {DType::kF32, DType::kF64}));
   return Types{in.type(0)};
 }
 
 Result<Types> infer_number(const OperatorInputs& in) {
   TAKT_RETURN_IF_ERROR(one_output(in));
-  TAKT_RETURN_IF_ERROR(expect_type(in, 0, {DType::kF32, DType::kI64, DType::kI32, DType::kI8}));
+  TAKT_RETURN_IF_ERROR(expect_type(in, 0, kNumbers));
   return Types{in.type(0)};
 }
 
@@ -48,7 +53,8 @@ void activate(Activation activation, float alpha, float beta, const Tensor& x, c
 }
 
 template <Activation activation>
-Status evaluate_activation(const Node& /*node*/, std::span<const Tensor> in, std::span<const Tensor> out) {
+Status evaluate_activation(const Node& node, std::span<const Tensor> in, std::span<const Tensor> out) {
+  if (in[0].dtype != DType::kF32) return evaluate_generic(node, in, out);
   activate(activation, 0, 0, in[0], out[0]);
   return {};
 }
@@ -59,12 +65,14 @@ constexpr float kHardSlope = 0.2F;
 constexpr float kHardOffset = 0.5F;
 
 Status evaluate_leaky(const Node& node, std::span<const Tensor> in, std::span<const Tensor> out) {
+  if (in[0].dtype != DType::kF32) return evaluate_generic(node, in, out);
   activate(Activation::kLeaky, node.number("alpha", kLeakySlope), 0, in[0], out[0]);
   return {};
 }
 void settle_leaky(Graph& /*graph*/, Node& node) { node.attributes["alpha"] = node.number("alpha", kLeakySlope); }
 
 Status evaluate_hard_sigmoid(const Node& node, std::span<const Tensor> in, std::span<const Tensor> out) {
+  if (in[0].dtype != DType::kF32) return evaluate_generic(node, in, out);
   activate(Activation::kHardSigmoid, node.number("alpha", kHardSlope), node.number("beta", kHardOffset), in[0], out[0]);
   return {};
 }
@@ -93,18 +101,19 @@ Status evaluate_clip(const Node& /*node*/, std::span<const Tensor> in, std::span
   return {};
 }
 
-template <bool comparison, DType... types>
+template <bool comparison, bool numbers, bool truth>
 Result<Types> infer_binary(const OperatorInputs& in) {
   TAKT_RETURN_IF_ERROR(one_output(in));
-  TAKT_RETURN_IF_ERROR(expect_type(in, 0, {types...}));
+  const bool is_truth = in.type(0).dtype == DType::kBool;
+  if (!(is_truth && truth))
+    TAKT_RETURN_IF_ERROR(numbers ? expect_type(in, 0, kNumbers) : expect_type(in, 0, {DType::kBool}));
   TAKT_RETURN_IF_ERROR(expect_type(in, 1, {in.type(0).dtype}));
   TAKT_ASSIGN(const Shape out, broadcast(in.shape(0), in.shape(1)));
   return Types{{comparison ? DType::kBool : in.type(0).dtype, out}};
 }
-constexpr auto kArithmetic = infer_binary<false, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8>;
-constexpr auto kCompare =
-    infer_binary<true, DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8, DType::kBool>;
-constexpr auto kLogical = infer_binary<true, DType::kBool>;
+constexpr auto kArithmetic = infer_binary<false, true, false>;
+constexpr auto kCompare = infer_binary<true, true, true>;
+constexpr auto kLogical = infer_binary<true, false, true>;
 
 template <Binary op>
 Status evaluate_binary(const Node& /*node*/, std::span<const Tensor> in, std::span<const Tensor> out) {
@@ -126,20 +135,9 @@ Status evaluate_where(const Node& /*node*/, std::span<const Tensor> in, std::spa
   return {};
 }
 
-// "to" is takt's name of an element type. f16 is stored, not computed.
-Result<DType> cast_target(const Node& node) {
-  const std::string to = node.text("to", "");
-  for (const DType type : {DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8, DType::kBool}) {
-    if (to == kernels::name_of(type)) return type;
-  }
-  return fail(Code::kInput, "attribute to is \"" + printable(to) + "\"");
-}
-
 Result<Types> infer_cast(const OperatorInputs& in) {
   TAKT_RETURN_IF_ERROR(one_output(in));
-  TAKT_RETURN_IF_ERROR(
-      expect_type(in, 0, {DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8, DType::kBool}));
-  TAKT_ASSIGN(const DType to, cast_target(in.node));
+  TAKT_ASSIGN(const DType to, element_type_of(in.node, "to"));
   return Types{{to, in.shape(0)}};
 }
 
@@ -181,16 +179,16 @@ constexpr Operator kOperators[] = {
     {"BatchNormalization", 5, 5, infer_batch_normalization, evaluate_batch_normalization, two_each,
      settle_batch_normalization},
     {"Cast", 1, 1, infer_cast, evaluate_cast, nullptr, nullptr},
-    {"Ceil", 1, 1, infer_f32, evaluate_unary<Unary::kCeil>, one_each, nullptr},
+    {"Ceil", 1, 1, infer_float, evaluate_unary<Unary::kCeil>, one_each, nullptr},
     {"Clip", 1, 3, infer_clip, evaluate_clip, two_each, nullptr},
     {"Div", 2, 2, kArithmetic, evaluate_binary<Binary::kDiv>, one_each, nullptr},
     {"Equal", 2, 2, kCompare, evaluate_binary<Binary::kEqual>, one_each, nullptr},
-    {"Exp", 1, 1, infer_f32, evaluate_unary<Unary::kExp>, twenty_each, nullptr},
-    {"Floor", 1, 1, infer_f32, evaluate_unary<Unary::kFloor>, one_each, nullptr},
+    {"Exp", 1, 1, infer_float, evaluate_unary<Unary::kExp>, twenty_each, nullptr},
+    {"Floor", 1, 1, infer_float, evaluate_unary<Unary::kFloor>, one_each, nullptr},
     {"Greater", 2, 2, kCompare, evaluate_binary<Binary::kGreater>, one_each, nullptr},
-    {"HardSigmoid", 1, 1, infer_f32, evaluate_hard_sigmoid, two_each, settle_hard_sigmoid},
-    {"HardSwish", 1, 1, infer_f32, evaluate_activation<Activation::kHardSwish>, two_each, nullptr},
-    {"LeakyRelu", 1, 1, infer_f32, evaluate_leaky, one_each, settle_leaky},
+    {"HardSigmoid", 1, 1, infer_float, evaluate_hard_sigmoid, two_each, settle_hard_sigmoid},
+    {"HardSwish", 1, 1, infer_float, evaluate_activation<Activation::kHardSwish>, two_each, nullptr},
+    {"LeakyRelu", 1, 1, infer_float, evaluate_leaky, one_each, settle_leaky},
     {"Less", 2, 2, kCompare, evaluate_binary<Binary::kLess>, one_each, nullptr},
     {"Max", 2, 2, kArithmetic, evaluate_binary<Binary::kMax>, one_each, nullptr},
     {"Min", 2, 2, kArithmetic, evaluate_binary<Binary::kMin>, one_each, nullptr},
@@ -199,13 +197,13 @@ constexpr Operator kOperators[] = {
     {"Not", 1, 1, infer_not, evaluate_unary<Unary::kNot>, nullptr, nullptr},
     {"Or", 2, 2, kLogical, evaluate_binary<Binary::kOr>, nullptr, nullptr},
     {"Pow", 2, 2, kArithmetic, evaluate_binary<Binary::kPow>, twenty_each, nullptr},
-    {"Relu", 1, 1, infer_f32, evaluate_activation<Activation::kRelu>, one_each, nullptr},
-    {"Sigmoid", 1, 1, infer_f32, evaluate_activation<Activation::kSigmoid>, twenty_each, nullptr},
-    {"Sqrt", 1, 1, infer_f32, evaluate_unary<Unary::kSqrt>, one_each, nullptr},
+    {"Relu", 1, 1, infer_number, evaluate_activation<Activation::kRelu>, one_each, nullptr},
+    {"Sigmoid", 1, 1, infer_float, evaluate_activation<Activation::kSigmoid>, twenty_each, nullptr},
+    {"Sqrt", 1, 1, infer_float, evaluate_unary<Unary::kSqrt>, one_each, nullptr},
     {"Sub", 2, 2, kArithmetic, evaluate_binary<Binary::kSub>, one_each, nullptr},
-    {"Tanh", 1, 1, infer_f32, evaluate_activation<Activation::kTanh>, twenty_each, nullptr},
+    {"Tanh", 1, 1, infer_float, evaluate_activation<Activation::kTanh>, twenty_each, nullptr},
     {"Where", 3, 3, infer_where, evaluate_where, nullptr, nullptr},
-    {"takt.Silu", 1, 1, infer_f32, evaluate_activation<Activation::kSilu>, twenty_each, nullptr},
+    {"takt.Silu", 1, 1, infer_float, evaluate_activation<Activation::kSilu>, twenty_each, nullptr},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/ir/generic.h"
 #include "compiler/ir/geometry.h"
 #include "compiler/ir/operator_tables.h"
 #include "kernels/reference/gemm.h"
@@ -76,6 +77,7 @@ Shape stack_of(const Shape& matrices) {
 }
 
 Result<Types> infer_matmul(const OperatorInputs& in) {
+  if (in.type(0).dtype != DType::kF32) return infer_generic(in);
   TAKT_RETURN_IF_ERROR(f32(in));
   if (in.shape(0).rank == 0 || in.shape(1).rank == 0) return fail(Code::kInput, "a scalar is no matrix");
   const Shape a = as_matrix(in.shape(0), true);
@@ -89,7 +91,8 @@ Result<Types> infer_matmul(const OperatorInputs& in) {
   return Types{{DType::kF32, out}};
 }
 
-Status evaluate_matmul(const Node& /*node*/, std::span<const Tensor> in, std::span<const Tensor> out) {
+Status evaluate_matmul(const Node& node, std::span<const Tensor> in, std::span<const Tensor> out) {
+  if (in[0].dtype != DType::kF32) return evaluate_generic(node, in, out);
   Tensor a = in[0];
   Tensor b = in[1];
   Tensor y = out[0];
@@ -122,6 +125,7 @@ Result<std::vector<bool>> reduced_axes(const Node& node, int rank) {
 }
 
 Result<Types> infer_reduce_mean(const OperatorInputs& in) {
+  if (in.type(0).dtype != DType::kF32) return infer_generic(in);
   TAKT_RETURN_IF_ERROR(f32(in));
   const Shape& x = in.shape(0);
   TAKT_ASSIGN(const std::vector<bool> reduced, reduced_axes(in.node, x.rank));
@@ -138,6 +142,7 @@ Result<Types> infer_reduce_mean(const OperatorInputs& in) {
 }
 
 Status evaluate_reduce_mean(const Node& node, std::span<const Tensor> in, std::span<const Tensor> out) {
+  if (in[0].dtype != DType::kF32) return evaluate_generic(node, in, out);
   TAKT_ASSIGN(const std::vector<bool> axes, reduced_axes(node, in[0].shape.rank));
   bool reduced[kernels::kMaxRank] = {};
   std::copy(axes.begin(), axes.end(), reduced);

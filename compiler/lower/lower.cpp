@@ -38,6 +38,11 @@ Result<Lowered> lower(const ir::Graph& graph, const Options& options) {
       }
     }
   }
+  for (const ir::ValueId output : graph.outputs) {
+    if (out.shape(output).elements() < 1) {
+      refused["an output without elements (" + to_string(out.type(output)) + ")"] = ir::printable(graph[output].name);
+    }
+  }
   if (!refused.empty()) {
     std::string message = "takt has no kernel for";
     for (const auto& [reason, nodes] : refused) message += "\n  " + reason + " (" + nodes + ")";

@@ -264,8 +264,9 @@ Status lower_cast(Builder& out, const ir::Node& node) {
     return {};
   }
   kernels::cpu::OperandBytes bytes;
-  if (const char* problem = kernels::cpu::operand_bytes(KernelId::kCast, &p, out.target(), &bytes)) {
-    return fail(Code::kInput, problem);
+  if (kernels::cpu::operand_bytes(KernelId::kCast, &p, out.target(), &bytes) != nullptr) {
+    bool known = false;
+    return lower_generic_node(out, node, &known);
   }
   const TensorId from = out.linear(x);
   out.step(make_call(KernelId::kCast, p), {from, out.define(node.outputs[0], false)}, &node);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "compiler/ir/geometry.h"
 #include "compiler/ir/operators.h"
@@ -685,23 +686,13 @@ constexpr std::string_view kLegacyBroadcast = "axis:i broadcast:i";
 constexpr std::string_view kReduce = "axes:I keepdims:i noop_with_empty_axes:i";
 constexpr Form kForms[] = {
     {"Abs", "", as_it_is},
-    {"Acos", "", as_it_is},
-    {"Acosh", "", as_it_is},
     {"Add", kLegacyBroadcast, binary},
     {"And", kLegacyBroadcast, binary},
-    {"ArgMax", "axis:i keepdims:i select_last_index:i", as_it_is},
-    {"ArgMin", "axis:i keepdims:i select_last_index:i", as_it_is},
-    {"Asin", "", as_it_is},
-    {"Asinh", "", as_it_is},
-    {"Atan", "", as_it_is},
-    {"Atanh", "", as_it_is},
     {"AveragePool", "auto_pad:s ceil_mode:i count_include_pad:i dilations:I kernel_shape:I pads:I strides:I", as_it_is},
     {"BatchNormalization", "epsilon:f is_test:i momentum:f spatial:i training_mode:i", batch_normalization},
-    {"BitShift", "direction:s", as_it_is},
     {"Cast", "to:i saturate:i", cast},
     {"CastLike", "saturate:i", cast_like},
     {"Ceil", "", as_it_is},
-    {"Celu", "alpha:f", as_it_is},
     {"Clip", "min:f max:f", clip},
     {"Concat", "axis:i", concat},
     {"Constant", "value:t value_float:f value_floats:F value_int:i value_ints:I", constant},
@@ -709,42 +700,30 @@ constexpr Form kForms[] = {
     {"Conv", kWindow, as_it_is},
     {"ConvTranspose", "auto_pad:s dilations:I group:i kernel_shape:I output_padding:I output_shape:I pads:I strides:I",
      as_it_is},
-    {"Cos", "", as_it_is},
-    {"Cosh", "", as_it_is},
     {"CumSum", "exclusive:i reverse:i", cum_sum},
     {"DepthToSpace", "blocksize:i mode:s", depth_to_space},
     {"Div", kLegacyBroadcast, binary},
     {"Dropout", "is_test:i ratio:f seed:i", dropout},
-    {"Elu", "alpha:f", as_it_is},
     {"Equal", kLegacyBroadcast, binary},
-    {"Erf", "", as_it_is},
     {"Exp", "", as_it_is},
     {"Expand", "", as_it_is},
     {"EyeLike", "dtype:i k:i", eye_like},
     {"Flatten", "axis:i", as_it_is},
     {"Floor", "", as_it_is},
     {"Gather", "axis:i", as_it_is},
-    {"GatherElements", "axis:i", as_it_is},
-    {"GatherND", "batch_dims:i", as_it_is},
-    {"Gelu", "approximate:s", as_it_is},
     {"Gemm", "alpha:f beta:f broadcast:i transA:i transB:i", gemm},
     {"GlobalAveragePool", "", as_it_is},
     {"GlobalMaxPool", "", global_max_pool},
     {"Greater", kLegacyBroadcast, binary},
-    {"GreaterOrEqual", "", as_it_is},
     {"GroupNormalization", "epsilon:f num_groups:i stash_type:i", group_normalization},
     {"HardSigmoid", "alpha:f beta:f", as_it_is},
     {"HardSwish", "", as_it_is},
     {"Hardmax", "axis:i", softmax},
     {"Identity", "", as_it_is},
     {"InstanceNormalization", "epsilon:f", instance_normalization},
-    {"IsInf", "detect_negative:i detect_positive:i", as_it_is},
-    {"IsNaN", "", as_it_is},
     {"LayerNormalization", "axis:i epsilon:f stash_type:i", layer_normalization},
     {"LeakyRelu", "alpha:f", as_it_is},
     {"Less", kLegacyBroadcast, binary},
-    {"LessOrEqual", "", as_it_is},
-    {"Log", "", as_it_is},
     {"LogSoftmax", "axis:i", softmax},
     {"MatMul", "", as_it_is},
     {"Max", "", variadic},
@@ -752,8 +731,6 @@ constexpr Form kForms[] = {
     {"Mean", "", mean},
     {"MeanVarianceNormalization", "axes:I", mean_variance_normalization},
     {"Min", "", variadic},
-    {"Mish", "", as_it_is},
-    {"Mod", "fmod:i", as_it_is},
     {"Mul", kLegacyBroadcast, binary},
     {"Neg", "", as_it_is},
     {"Not", "", as_it_is},
@@ -780,21 +757,12 @@ constexpr Form kForms[] = {
      "antialias:i axes:I coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
      "keep_aspect_ratio_policy:s mode:s nearest_mode:s",
      resize},
-    {"Round", "", as_it_is},
     {"Scatter", "axis:i", scatter},
-    {"ScatterElements", "axis:i reduction:s", as_it_is},
-    {"ScatterND", "reduction:s", as_it_is},
-    {"Selu", "alpha:f gamma:f", as_it_is},
     {"Shape", "start:i end:i", as_it_is},
-    {"Shrink", "bias:f lambd:f", as_it_is},
     {"Sigmoid", "", as_it_is},
-    {"Sign", "", as_it_is},
-    {"Sin", "", as_it_is},
-    {"Sinh", "", as_it_is},
     {"Size", "", size},
     {"Slice", "axes:I ends:I starts:I", slice},
     {"Softmax", "axis:i", softmax},
-    {"Softplus", "", as_it_is},
     {"Softsign", "", softsign},
     {"SpaceToDepth", "blocksize:i", space_to_depth},
     {"Split", "axis:i num_outputs:i split:I", split},
@@ -802,9 +770,7 @@ constexpr Form kForms[] = {
     {"Squeeze", "axes:I", squeeze},
     {"Sub", kLegacyBroadcast, binary},
     {"Sum", "", variadic},
-    {"Tan", "", as_it_is},
     {"Tanh", "", as_it_is},
-    {"ThresholdedRelu", "alpha:f", as_it_is},
     {"Tile", "", tile},
     {"TopK", "axis:i k:i largest:i sorted:i", top_k},
     {"Transpose", "perm:I", as_it_is},
@@ -815,9 +781,13 @@ constexpr Form kForms[] = {
     {"Xor", kLegacyBroadcast, binary},
 };
 
-const Form* find_form(std::string_view name) {
+// Of an operator of the IR that has its ONNX attributes: taken as it is.
+std::optional<Form> find_form(std::string_view name) {
   const auto* found = std::find_if(std::begin(kForms), std::end(kForms), [&](const Form& f) { return f.name == name; });
-  return found != std::end(kForms) ? found : nullptr;
+  if (found != std::end(kForms)) return *found;
+  const ir::Operator* op = ir::find_operator(name);
+  if (op == nullptr || op->attributes == ir::kNotImported) return std::nullopt;
+  return Form{op->name, op->attributes, as_it_is};
 }
 
 // So many outputs of an operator are computed. What reads another would read a value that nothing has written.
@@ -858,14 +828,14 @@ Result<ir::Attribute> read_attribute(const ::onnx::AttributeProto& proto, char e
 }  // namespace
 
 bool imports_operator(std::string_view domain, std::string_view name) {
-  return (domain.empty() || domain == "ai.onnx") && find_form(name) != nullptr;
+  return (domain.empty() || domain == "ai.onnx") && find_form(name).has_value();
 }
 
 Status import_node(ir::Graph& graph, const ::onnx::NodeProto& proto, std::int64_t opset, std::string name,
                    std::vector<ir::ValueId> inputs, std::vector<ir::ValueId> outputs) {
   const std::string place = "node " + ir::printable(name) + " (" + ir::printable(proto.op_type()) + ")";
-  const Form* form = find_form(proto.op_type());
-  if (form == nullptr) return fail(Code::kInternal, place + ": unknown operator");
+  const std::optional<Form> form = find_form(proto.op_type());
+  if (!form) return fail(Code::kInternal, place + ": unknown operator");
   Call call{graph, opset, {}};
   call.node.op = proto.op_type();
   call.node.name = std::move(name);

@@ -20,7 +20,10 @@ void narrow(const Field& field, Constant* out) {
 int typed_size(const ::onnx::TensorProto& tensor, DType dtype) {
   switch (dtype) {
     case DType::kF32: return tensor.float_data_size();
+    case DType::kF64: return tensor.double_data_size();
     case DType::kI64: return tensor.int64_data_size();
+    case DType::kU32:
+    case DType::kU64: return tensor.uint64_data_size();
     default: return tensor.int32_data_size();
   }
 }
@@ -37,13 +40,20 @@ Result<ir::DType> element_type(std::int32_t onnx_type) {
     case Proto::INT8: return DType::kI8;
     case Proto::UINT8: return DType::kU8;
     case Proto::BOOL: return DType::kBool;
+    case Proto::DOUBLE: return DType::kF64;
+    case Proto::INT16: return DType::kI16;
+    case Proto::UINT16: return DType::kU16;
+    case Proto::UINT32: return DType::kU32;
+    case Proto::UINT64: return DType::kU64;
+    case Proto::BFLOAT16: return DType::kBF16;
     default: break;
   }
   const std::string name = Proto::DataType_IsValid(onnx_type)
                                ? Proto::DataType_Name(static_cast<Proto::DataType>(onnx_type))
                                : std::to_string(onnx_type);
-  return fail(Code::kInput,
-              "element type " + name + " is not supported (FLOAT, FLOAT16, INT64, INT32, INT8, UINT8, BOOL are)");
+  return fail(Code::kInput, "element type " + name +
+                                " is not supported (floating-point numbers of 16, 32 and 64 bits, whole numbers of 8 "
+                                "to 64 bits and BOOL are)");
 }
 
 Result<ir::Constant> read_tensor(const ::onnx::TensorProto& tensor) {
@@ -85,7 +95,13 @@ Result<ir::Constant> read_tensor(const ::onnx::TensorProto& tensor) {
     case DType::kF32: narrow<float>(tensor.float_data(), &constant); break;
     case DType::kI64: narrow<std::int64_t>(tensor.int64_data(), &constant); break;
     case DType::kI32: narrow<std::int32_t>(tensor.int32_data(), &constant); break;
-    case DType::kF16: narrow<std::uint16_t>(tensor.int32_data(), &constant); break;
+    case DType::kF64: narrow<double>(tensor.double_data(), &constant); break;
+    case DType::kU64: narrow<std::uint64_t>(tensor.uint64_data(), &constant); break;
+    case DType::kU32: narrow<std::uint32_t>(tensor.uint64_data(), &constant); break;
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kU16: narrow<std::uint16_t>(tensor.int32_data(), &constant); break;
+    case DType::kI16: narrow<std::int16_t>(tensor.int32_data(), &constant); break;
     case DType::kI8: narrow<std::int8_t>(tensor.int32_data(), &constant); break;
     case DType::kU8: narrow<std::uint8_t>(tensor.int32_data(), &constant); break;
     case DType::kBool: narrow<bool>(tensor.int32_data(), &constant); break;

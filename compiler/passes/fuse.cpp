@@ -9,8 +9,11 @@ using ir::Graph;
 using ir::Node;
 using ir::ValueId;
 
-bool open_convolution(const Node& node) {
-  return (node.op == "Conv" || node.op == "ConvTranspose") && node.text("activation", "none") == "none";
+// Only convolutions of constant weights have a kernel that does more.
+bool open_convolution(const Graph& graph, const Node& node) {
+  if ((node.op != "Conv" && node.op != "ConvTranspose") || node.text("activation", "none") != "none") return false;
+  const bool bias = node.inputs.size() > 2 && node.inputs[2] != ir::kNoValue;
+  return graph[node.inputs[1]].constant && (!bias || graph[node.inputs[2]].constant);
 }
 
 // The convolution takes the place of the later node, where everything that it reads has been written. Its old node
@@ -30,7 +33,8 @@ bool fuse_residual(Graph& graph, const Uses& uses, std::size_t n) {
     const int writer = uses.writer(x);
     if (writer < 0 || uses.only_reader(x) != static_cast<int>(n)) continue;
     const Node& conv = graph.nodes[static_cast<std::size_t>(writer)];
-    if (!open_convolution(conv) || conv.op != "Conv" || conv.inputs.size() > 3 || graph[other].constant) continue;
+    if (!open_convolution(graph, conv) || conv.op != "Conv" || conv.inputs.size() > 3 || graph[other].constant)
+      continue;
     Node merged = conv;
     merged.inputs.resize(4, ir::kNoValue);
     merged.inputs[3] = other;
@@ -69,7 +73,7 @@ bool fuse_activation(Graph& graph, const Uses& uses, std::size_t n) {
   const int writer = uses.writer(x);
   if (writer < 0 || uses.only_reader(x) != static_cast<int>(n)) return false;
   const Node& conv = graph.nodes[static_cast<std::size_t>(writer)];
-  if (!open_convolution(conv)) return false;
+  if (!open_convolution(graph, conv)) return false;
   Node merged = conv;
   if (!describe(graph, node, &merged)) return false;
   take_place(graph, n, std::move(merged));

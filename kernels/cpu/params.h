@@ -47,7 +47,8 @@ enum class KernelId : std::uint32_t {
   kConvTranspose = 28,      // ConvParams:           blocked X, weights, blocked Y; any group, no residual
   kLayerNorm = 31,          // LayerNormParams:      linear X, [scale], [bias], linear Y
   kSelect = 63,             // SelectParams: condition (bool of one element), A, B, Y; A where it is true, B where not
-  kReference = 64,  // reference::GenericParams: [A], [B], [C], Y, linear; a rare operator by its reference kernel
+  kReference = 64,  // reference::GenericParams: eight inputs, absent ones allowed, and Y, linear; a rare operator by
+                    // its reference kernel
 };
 
 // Numbered as stored.

@@ -23,8 +23,9 @@ struct Entry {
 };
 
 template <class Params>
-constexpr Entry entry(KernelId id, const char* name, std::uint8_t operands, std::int8_t in_place = -1) {
-  return {id, name, 1, sizeof(Params), operands, 1, in_place};
+constexpr Entry entry(KernelId id, const char* name, std::uint8_t operands, std::int8_t in_place = -1,
+                      std::uint16_t version = 1) {
+  return {id, name, version, sizeof(Params), operands, 1, in_place};
 }
 
 constexpr Entry kEntries[] = {
@@ -58,7 +59,7 @@ constexpr Entry kEntries[] = {
     entry<cpu::ConvParams>(KernelId::kConvTranspose, "conv_transpose_f32", 3),
     entry<cpu::LayerNormParams>(KernelId::kLayerNorm, "layer_norm_f32", 4, 0),
     entry<cpu::SelectParams>(KernelId::kSelect, "select", 4, 1),
-    entry<reference::GenericParams>(KernelId::kReference, "reference", 4),
+    entry<reference::GenericParams>(KernelId::kReference, "reference", reference::kGenericInputs + 1, -1, 2),
 };
 constexpr std::size_t kCount = std::size(kEntries);
 using Table = std::array<Kernel, kCount>;

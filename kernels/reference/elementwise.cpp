@@ -7,11 +7,12 @@
 #include "kernels/reference/elementary.h"
 #include "kernels/reference/elementary_f32.h"
 #include "kernels/reference/movement.h"
+#include "kernels/reference/narrow_float.h"
 
 namespace takt::kernels::reference {
 namespace {
 
-// Calls f with a value of the C++ type of `type`, f16 apart (no kernel computes in it).
+// Calls f with a value of the C++ type of `type`, f16 and bf16 apart (no kernel computes in them).
 template <class F>
 void with_type(DType type, F f) {
   switch (type) {
@@ -21,7 +22,13 @@ void with_type(DType type, F f) {
     case DType::kI8: f(std::int8_t{}); break;
     case DType::kU8: f(std::uint8_t{}); break;
     case DType::kBool: f(bool{}); break;
-    case DType::kF16: break;
+    case DType::kF64: f(double{}); break;
+    case DType::kI16: f(std::int16_t{}); break;
+    case DType::kU16: f(std::uint16_t{}); break;
+    case DType::kU32: f(std::uint32_t{}); break;
+    case DType::kU64: f(std::uint64_t{}); break;
+    case DType::kF16:
+    case DType::kBF16: break;
   }
 }
 
@@ -54,20 +61,23 @@ std::int64_t offset_of(std::int64_t flat, const View& view, const Shape& shape) 
   return offset;
 }
 
-float pow_f32(float base, float exponent) {
-  if (exponent == 2.0F) return base * base;
-  if (exponent == 0.5F) return std::sqrt(base);
-  if (exponent == 0.0F) return 1.0F;
+template <class F>
+F power(F base, F exponent) {
+  constexpr F kInfinity = std::numeric_limits<F>::infinity();
+  if (exponent == F{2}) return base * base;
+  if (exponent == F{0.5}) return std::sqrt(base);
+  if (exponent == F{0}) return F{1};
   const bool whole = std::floor(exponent) == exponent;
-  if (std::isnan(base) || std::isnan(exponent) || (base < 0 && !whole)) return std::numeric_limits<float>::quiet_NaN();
-  const bool odd = whole && std::fabs(exponent) < 0x1p24F && std::fmod(exponent, 2.0F) != 0;
-  const float sign = std::signbit(base) && odd ? -1.0F : 1.0F;
-  const float size = std::fabs(base);
-  if (size == 1.0F) return sign;
-  if (size == 0.0F || std::isinf(size) || std::isinf(exponent)) {
-    return sign * ((size > 1.0F) == (exponent > 0) ? std::numeric_limits<float>::infinity() : 0.0F);
+  if (std::isnan(base) || std::isnan(exponent) || (base < 0 && !whole)) return std::numeric_limits<F>::quiet_NaN();
+  // Beyond 2^digits every number is even.
+  const bool odd = whole && std::fabs(exponent) < F{0x1p53} && std::fmod(exponent, F{2}) != 0;
+  const F sign = std::signbit(base) && odd ? F{-1} : F{1};
+  const F size = std::fabs(base);
+  if (size == F{1}) return sign;
+  if (size == F{0} || std::isinf(size) || std::isinf(exponent)) {
+    return sign * ((size > F{1}) == (exponent > 0) ? kInfinity : F{0});
   }
-  return sign * static_cast<float>(exp(static_cast<double>(exponent) * log(static_cast<double>(size))));
+  return sign * static_cast<F>(exp(static_cast<double>(exponent) * log(static_cast<double>(size))));
 }
 
 // Integers are computed in an unsigned type of at least 32 bits, which wraps, and cut to their own.
@@ -98,24 +108,28 @@ T integer_arithmetic(Binary op, T a, T b) {
     case Binary::kPrelu: return a < 0 ? cut(left * right) : a;
     case Binary::kShiftLeft: return right < 8 * sizeof(T) ? cut(left << right) : T{0};
     case Binary::kShiftRight: return right < 8 * sizeof(T) ? cut(left >> right) : T{0};
+    case Binary::kBitAnd: return cut(left & right);
+    case Binary::kBitOr: return cut(left | right);
+    case Binary::kBitXor: return cut(left ^ right);
     case Binary::kMin: return a < b ? a : b;
     default: return a > b ? a : b;
   }
 }
 
-float float_arithmetic(Binary op, float a, float b) {
+template <class F>
+F float_arithmetic(Binary op, F a, F b) {
   switch (op) {
     case Binary::kAdd: return a + b;
     case Binary::kSub: return a - b;
     case Binary::kMul: return a * b;
     case Binary::kDiv: return a / b;
-    case Binary::kPow: return pow_f32(a, b);
+    case Binary::kPow: return power(a, b);
     case Binary::kFmod: return std::fmod(a, b);
     case Binary::kMod: {
-      const float rest = std::fmod(a, b);
-      return rest != 0.0F && (rest < 0.0F) != (b < 0.0F) ? rest + b : rest;
+      const F rest = std::fmod(a, b);
+      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
     }
-    case Binary::kPrelu: return a < 0.0F ? a * b : a;
+    case Binary::kPrelu: return a < 0 ? a * b : a;
     case Binary::kMin: return a < b ? a : b;
     default: return a > b ? a : b;
   }
@@ -135,12 +149,29 @@ bool compare(Binary op, T a, T b) {
   }
 }
 
-template <class T>
-T to_integer(float x) {
+// The limits of T as F may lie one beyond it: a number there is clamped, never converted.
+template <class T, class F>
+T to_integer(F x) {
   if (std::isnan(x)) return 0;
-  if (x <= static_cast<float>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
-  if (x >= static_cast<float>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  if (x <= static_cast<F>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+  if (x >= static_cast<F>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
   return static_cast<T>(x);
+}
+
+template <class From, class To>
+To convert(From v) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return v != From{};
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    return to_integer<To>(v);
+  } else {
+    return static_cast<To>(v);
+  }
+}
+
+// The format of a type that is only stored; nullptr for all others.
+const NarrowFormat* narrow_format(DType type) {
+  return type == DType::kF16 ? &kHalf : type == DType::kBF16 ? &kBfloat : nullptr;
 }
 
 }  // namespace
@@ -151,9 +182,15 @@ void unary(Unary op, const Tensor& x, const Tensor& y) {
     for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
       const T v = load<T>(x, i);
       T& out = y.as<T>()[i];
-      if constexpr (std::is_same_v<T, float>) {
+      if constexpr (std::is_floating_point_v<T>) {
         switch (op) {
-          case Unary::kExp: out = exp_f32(v); break;
+          case Unary::kExp:
+            if constexpr (std::is_same_v<T, float>) {
+              out = exp_f32(v);
+            } else {
+              out = std::isnan(v) ? v : exp(v);
+            }
+            break;
           case Unary::kSqrt: out = std::sqrt(v); break;
           case Unary::kAbs: out = std::fabs(v); break;
           case Unary::kNeg: out = -v; break;
@@ -184,8 +221,8 @@ bool binary(Binary op, const Tensor& a, const Tensor& b, const Tensor& y) {
       const T right = load<T>(b, offset_of(i, view_b, y.shape));
       if (is_comparison(op)) {
         y.as<bool>()[i] = compare<T>(op, left, right);
-      } else if constexpr (std::is_same_v<T, float>) {
-        y.as<T>()[i] = float_arithmetic(op, left, right);
+      } else if constexpr (std::is_floating_point_v<T>) {
+        y.as<T>()[i] = float_arithmetic<T>(op, left, right);
       } else if constexpr (!std::is_same_v<T, bool>) {
         const bool divides = op == Binary::kDiv || op == Binary::kMod || op == Binary::kFmod;
         defined = defined && !(divides && right == T{});
@@ -198,7 +235,8 @@ bool binary(Binary op, const Tensor& a, const Tensor& b, const Tensor& y) {
 
 void where(const Tensor& condition, const Tensor& a, const Tensor& b, const Tensor& y) {
   const View views[3] = {broadcast(condition.shape, y.shape), broadcast(a.shape, y.shape), broadcast(b.shape, y.shape)};
-  with_type(y.dtype, [&](auto zero) {
+  const bool stored = y.dtype == DType::kF16 || y.dtype == DType::kBF16;  // as bits
+  with_type(stored ? DType::kU16 : y.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
       const bool first = load<bool>(condition, offset_of(i, views[0], y.shape));
@@ -208,21 +246,28 @@ void where(const Tensor& condition, const Tensor& a, const Tensor& b, const Tens
 }
 
 void cast(const Tensor& x, const Tensor& y) {
-  with_type(x.dtype, [&](auto from) {
-    with_type(y.dtype, [&](auto to) {
-      using From = decltype(from);
-      using To = decltype(to);
-      for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
-        const From v = load<From>(x, i);
-        if constexpr (std::is_same_v<To, bool>) {
-          y.as<bool>()[i] = v != From{};
-        } else if constexpr (std::is_same_v<From, float> && std::is_integral_v<To>) {
-          y.as<To>()[i] = to_integer<To>(v);
-        } else {
-          y.as<To>()[i] = static_cast<To>(v);
-        }
-      }
+  const NarrowFormat* const from_narrow_type = narrow_format(x.dtype);
+  const NarrowFormat* const to_narrow_type = narrow_format(y.dtype);
+  const auto store = [&](std::int64_t i, auto v) {
+    using From = decltype(v);
+    if (to_narrow_type != nullptr) {
+      y.as<std::uint16_t>()[i] = to_narrow(static_cast<double>(v), *to_narrow_type);
+      return;
+    }
+    with_type(y.dtype, [&](auto zero) {
+      using To = decltype(zero);
+      y.as<To>()[i] = convert<From, To>(v);
     });
+  };
+  if (from_narrow_type != nullptr) {
+    for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
+      store(i, from_narrow(x.as<std::uint16_t>()[i], *from_narrow_type));
+    }
+    return;
+  }
+  with_type(x.dtype, [&](auto zero) {
+    using From = decltype(zero);
+    for (std::int64_t i = 0; i < y.shape.elements(); ++i) store(i, load<From>(x, i));
   });
 }
 

@@ -1,6 +1,9 @@
 // Operators that are too rare for a kernel of their own, as one kernel over row-major tensors: an operator number, the
 // types of all operands, a few attributes. Correct, not fast; a plan says "reference" for such a step. The shape rule
 // is here, so that the compiler infers by it and the loader of a plan checks by it.
+//
+// One entry for each operator (generic_table.h): its shape rule and its loops. Semantics are those of ONNX, whose
+// operator of the same name says them in full (https://onnx.ai/onnx/operators/).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +15,7 @@
 
 namespace takt::kernels::reference {
 
-// Numbered as stored in plan files: never renumber, never reuse. integers[] and numbers[] as said.
+// Numbered as stored in plan files: never renumber, never reuse. integers[] and numbers[] as said; [x] may be absent.
 enum class Generic : std::uint32_t {
   kFunction = 1,         // x; integers: Function; numbers: its constants
   kBinary = 2,           // a, b; integers: Binary
@@ -29,8 +32,29 @@ enum class Generic : std::uint32_t {
   kHardmax = 13,         // x; integers: axis
   kOneHot = 14,          // indices, values (off, on); integers: axis of the result, depth
   kTopK = 15,            // x; integers: axis, k, 1 takes the largest; a second output holds the indices
+  kCast = 16,            // x; integers: DType of the result
+  kConv = 17,            // x [N,C,D..], w [M,C/group,k..], [bias]; integers: kWindow, group
+  kConvTranspose = 18,   // x [N,C,D..], w [C,M/group,k..], [bias]; integers: kWindow, group, output padding
+  kPool = 19,        // x [N,C,D..]; integers: kWindow, Pool, 1 rounds extents up, 1 counts indices column by column,
+                     // exponent of kLp; kMaxIndices has a second output, i64
+  kMatMul = 20,      // a, b of rank 2 and more, batches broadcast
+  kResample = 21,    // x, positions i64 [n,k], weights [n,k]; integers: axis; numbers: value where a position is -1
+  kGridSample = 22,  // x [N,C,H,W], grid [N,h,w,2]; integers: Interpolation, Outside, 1 aligns corners
+  kRoiAlign = 23,    // x [N,C,H,W], rois [R,4], image of each i64 [R]; integers: height, width, samples, 1 takes the
+                     // maximum, 1 shifts by half a pixel; numbers: scale
+  kReverse = 24,     // x, lengths i64 [batch]; integers: time axis, batch axis (0 and 1 in any order)
+  kLrn = 25,         // x [N,C,..]; integers: size; numbers: alpha, beta, bias
+  kDet = 26,         // x [..,n,n]
+  kMaxUnpool = 27,   // x, indices i64; integers: rank, extents of the result
+  kQuantize = 28,    // x, scale, [zero]; integers: axis, DType of the result
+  kDequantize = 29,  // x, scale, [zero]; integers: axis
+  kRecurrent = 30,   // x [T,B,I], w [D,GH,I], r [D,GH,H], [bias [D,2GH]], [lengths i32 [B]], [first h [D,B,H]],
+                     // [first c], [peepholes [D,3H]]; integers: Cell, Direction, Gate activations (3 for each
+                     // direction), 1 resets after the product, 1 couples the input and forget gates; numbers: clip
+                     // (0: none), alpha and beta of each activation. Y [T+1,D,B,H], of LSTM [T+2,D,B,H]: the hidden
+                     // states by time, then the last one, then the last cell state
 };
-// f32 unless said. numbers[] in the order named.
+// f32 or f64 unless said. numbers[] in the order named.
 enum class Function : std::int64_t {
   kLog = 1,
   kSin = 2,
@@ -63,11 +87,49 @@ enum class Function : std::int64_t {
   kNot = 29,  // bool
   kAbs = 30,  // any number
   kNeg = 31,  // any signed number
+  kExp = 32,
+  kSqrt = 33,
+  kSigmoid = 34,
+  kTanh = 35,
+  kRelu = 36,         // any number
+  kLeaky = 37,        // alpha
+  kHardSigmoid = 38,  // alpha, beta
+  kHardSwish = 39,
+  kSilu = 40,
+  kBitNot = 41,  // any whole number
 };
+inline constexpr std::int64_t kLastFunction = 41;
 enum class Reduce : std::int64_t { kSum = 1, kMean = 2, kMax = 3, kMin = 4, kProduct = 5 };
 enum class Scatter : std::int64_t { kReplace = 0, kAdd = 1, kMul = 2, kMin = 3, kMax = 4 };
+enum class Pool : std::int64_t { kMax = 0, kMaxIndices = 1, kAverage = 2, kAverageWithPadding = 3, kLp = 4 };
+enum class Interpolation : std::int64_t { kNearest = 0, kLinear = 1, kCubic = 2 };
+enum class Outside : std::int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
+enum class Cell : std::int64_t { kRnn = 0, kLstm = 1, kGru = 2 };
+enum class Direction : std::int64_t { kForward = 0, kReverse = 1, kBoth = 2 };
+enum class Gate : std::int64_t {
+  kSigmoid = 0,
+  kTanh = 1,
+  kRelu = 2,
+  kAffine = 3,  // alpha, beta
+  kLeakyRelu = 4,
+  kThresholdedRelu = 5,
+  kScaledTanh = 6,
+  kHardSigmoid = 7,
+  kElu = 8,
+  kSoftsign = 9,
+  kSoftplus = 10,
+};
 
-inline constexpr int kGenericInputs = 3;
+// kWindow: where the integers of a window over up to three dimensions begin; three of each.
+inline constexpr int kMostSpatial = 3;
+inline constexpr int kStride = 0;
+inline constexpr int kDilation = 3;
+inline constexpr int kPadBefore = 6;
+inline constexpr int kPadAfter = 9;
+inline constexpr int kKernel = 12;  // of a convolution: 0, its weights say it
+inline constexpr int kBehindWindow = 15;
+
+inline constexpr int kGenericInputs = 8;
 inline constexpr int kGenericOutputs = 2;
 inline constexpr int kGenericOperands = kGenericInputs + kGenericOutputs;
 
@@ -83,10 +145,10 @@ struct GenericParams {
   Generic op{};
   std::uint32_t reserved = 0;
   GenericType operands[kGenericOperands];
-  std::int64_t integers[4] = {};
-  float numbers[2] = {};
+  std::int64_t integers[20] = {};
+  float numbers[14] = {};
 };
-static_assert(sizeof(GenericParams) == 408 && std::is_standard_layout_v<GenericParams>);
+static_assert(sizeof(GenericParams) == 944 && std::is_standard_layout_v<GenericParams>);
 
 GenericType generic_type(DType dtype, const Shape& shape);
 

@@ -166,16 +166,16 @@ TEST(Lower, WhatHasNoKernelIsNamedAtOnce) {
   ir::Graph graph;
   const ir::ValueId x = graph.add_value("x", f32({4, {1, 2, 3, 4}}));
   const ir::ValueId limit = graph.add_value("limit", f32({}));
-  const ir::ValueId w = graph.add_value("w", f32({4, {2, 2, 1, 1}}));
-  graph.inputs = {x, limit, w};
+  graph.inputs = {x, limit};
   for (const char* name : {"first", "second"}) {
-    ir::Node transposed;
-    transposed.op = "ConvTranspose";
-    transposed.name = name;
-    transposed.inputs = {x, w};
-    transposed.outputs = {graph.add_value(std::string(name) + "_out")};
-    graph.outputs.push_back(transposed.outputs[0]);
-    ASSERT_TRUE(ir::append(graph, transposed));
+    ir::Node pad;
+    pad.op = "Pad";
+    pad.name = name;
+    const std::vector<std::int64_t> pads = {1, 1, 1, 1, 1, 1, 1, 1};
+    pad.inputs = {x, graph.add_constant(std::string(name) + "_pads", ir::Constant::of(pads)), limit};
+    pad.outputs = {graph.add_value(std::string(name) + "_out")};
+    graph.outputs.push_back(pad.outputs[0]);
+    ASSERT_TRUE(ir::append(graph, pad));
   }
   ir::Node clip;
   clip.op = "Clip";
@@ -187,7 +187,7 @@ TEST(Lower, WhatHasNoKernelIsNamedAtOnce) {
   const auto lowered = lower(graph, {});
   ASSERT_FALSE(lowered);
   EXPECT_EQ(lowered.error().code, Code::kInput);
-  EXPECT_THAT(lowered.error().message, HasSubstr("ConvTranspose: weights that are not constant (first, second)"));
+  EXPECT_THAT(lowered.error().message, HasSubstr("Pad: a value that is not constant (first, second)"));
   EXPECT_THAT(lowered.error().message, HasSubstr("Clip: limits that are not constant (third)"));
 }
 

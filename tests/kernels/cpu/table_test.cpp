@@ -120,7 +120,7 @@ std::vector<Call> valid_calls() {
   reference::GenericParams rare;
   rare.op = reference::Generic::kFunction;
   rare.integers[0] = static_cast<std::int64_t>(reference::Function::kErf);
-  rare.operands[0] = rare.operands[3] = reference::generic_type(DType::kF32, {2, {2, 3}});
+  rare.operands[0] = rare.operands[reference::kGenericInputs] = reference::generic_type(DType::kF32, {2, {2, 3}});
   calls.push_back(make_call(KernelId::kReference, rare));
   calls.push_back(make_call(KernelId::kLayerNorm, LayerNormParams{3, 5, 1e-5F, 1, 0, 0}));
   calls.push_back(make_call(KernelId::kSelect, SelectParams{2, 21}));

@@ -310,9 +310,10 @@ TEST(Generic, TopKGivesEitherResultAlone) {
   ASSERT_EQ(generic_infer(&p), nullptr);
   float values[4] = {};
   std::int64_t indices[4] = {};
-  auto* in = reinterpret_cast<std::byte*>(x.values.data());
-  std::byte* const first[] = {in, nullptr, nullptr, reinterpret_cast<std::byte*>(values), nullptr};
-  std::byte* const second[] = {in, nullptr, nullptr, nullptr, reinterpret_cast<std::byte*>(indices)};
+  std::byte* first[kGenericOperands] = {reinterpret_cast<std::byte*>(x.values.data())};
+  std::byte* second[kGenericOperands] = {first[0]};
+  first[kGenericInputs] = reinterpret_cast<std::byte*>(values);
+  second[kGenericInputs + 1] = reinterpret_cast<std::byte*>(indices);
   generic_run(p, first);
   generic_run(p, second);
   EXPECT_THAT(values, ElementsAre(9, 9, 3, 3));
@@ -321,7 +322,7 @@ TEST(Generic, TopKGivesEitherResultAlone) {
 
 // Parameters that the check accepts run inside their operands, whatever they and the data hold. Guards stand around.
 TEST(Generic, CheckedParametersStayInsideTheirOperands) {
-  constexpr std::size_t kBytes = 512;
+  constexpr std::size_t kBytes = 2048;
   constexpr std::size_t kGuard = 64;
   std::uint32_t state = 1;
   const auto pick = [&](std::uint32_t n) {
@@ -332,12 +333,13 @@ TEST(Generic, CheckedParametersStayInsideTheirOperands) {
   std::vector<std::vector<std::byte>> memory(kGenericOperands, std::vector<std::byte>(kBytes + 2 * kGuard));
   for (int round = 0; round < 300000; ++round) {
     GenericParams p;
-    p.op = static_cast<Generic>(pick(17));
-    const std::uint8_t dtype = static_cast<std::uint8_t>(pick(8));
-    for (int i = 0; i < kGenericInputs; ++i) {
-      if (pick(3) == 0) continue;
-      p.operands[i].dtype = pick(2) == 0 ? dtype : static_cast<std::uint8_t>(pick(8));
-      p.operands[i].rank = static_cast<std::uint8_t>(pick(4));
+    p.op = static_cast<Generic>(pick(33));
+    const std::uint8_t dtype = static_cast<std::uint8_t>(pick(15));
+    const std::uint32_t inputs = 1 + pick(3);
+    for (std::uint32_t i = 0; i < inputs; ++i) {
+      if (pick(8) == 0) continue;
+      p.operands[i].dtype = pick(2) == 0 ? dtype : pick(2) == 0 ? 3 : static_cast<std::uint8_t>(pick(15));
+      p.operands[i].rank = static_cast<std::uint8_t>(pick(6));
       for (int d = 0; d < p.operands[i].rank; ++d) p.operands[i].dims[d] = 1 + pick(3);
     }
     for (std::int64_t& value : p.integers) value = pick(40) == 0 ? -1 - pick(100) : pick(24) >> pick(5);
@@ -390,19 +392,23 @@ TEST(Generic, DamagedParametersAreRefused) {
   p.operands[0] = generic_type(DType::kF32, Shape{2, {4, 4}});
   p.operands[1] = generic_type(DType::kI64, Shape{2, {2, 4}});
   ASSERT_EQ(generic_infer(&p), nullptr);
-  const std::vector<std::uint64_t> bytes = {64, 64, 0, 32, 0};
+  std::vector<std::uint64_t> bytes(kGenericOperands);
+  bytes[0] = bytes[1] = 64;
+  bytes[kGenericInputs] = 32;
   EXPECT_EQ(generic_check(p, bytes), nullptr);
   for (const auto damage :
        {+[](GenericParams& d) { d.op = static_cast<Generic>(99); }, +[](GenericParams& d) { d.integers[0] = 7; },
         +[](GenericParams& d) { d.operands[0].rank = 200; },
         +[](GenericParams& d) { d.operands[0].dims[0] = std::int64_t{1} << 62; },
         +[](GenericParams& d) { d.operands[1].dtype = 1; }, +[](GenericParams& d) { d.operands[2] = d.operands[1]; },
-        +[](GenericParams& d) { d.operands[3].dims[0] = 3; }, +[](GenericParams& d) { d.operands[3] = {}; }}) {
+        +[](GenericParams& d) { d.operands[kGenericInputs].dims[0] = 3; },
+        +[](GenericParams& d) { d.operands[kGenericInputs] = {}; }}) {
     GenericParams damaged = p;
     damage(damaged);
     EXPECT_NE(generic_check(damaged, bytes), nullptr);
   }
-  EXPECT_NE(generic_check(p, std::vector<std::uint64_t>{64, 64, 0, 31, 0}), nullptr);
+  bytes[kGenericInputs] = 31;
+  EXPECT_NE(generic_check(p, bytes), nullptr);
 }
 
 }  // namespace
