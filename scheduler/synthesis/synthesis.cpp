@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "scheduler/model/text.h"
+#include "scheduler/synthesis/exact.h"
 #include "scheduler/synthesis/lower_bounds.h"
 #include "scheduler/synthesis/options.h"
 #include "scheduler/synthesis/search.h"
@@ -138,12 +139,11 @@ Schedule to_schedule(const Problem& problem, const Table& table) {
   return schedule;
 }
 
-// The levels of the objective, each with what no table of the same choices can be better than.
-std::vector<Level> levels_of(const Problem& problem, const Table& table) {
+// The levels of the objective, each with what no table of the same choices can be better than; `worst` as proved.
+std::vector<Level> levels_of(const Problem& problem, const Table& table, double worst) {
   const Score score = Evaluator(problem).score(table);
   Options options;
   for (const Choice& choice : table.choices()) options.push_back({choice});
-  double worst = least_worst_ratio(problem, options);
   double sum = 0;
   for (std::uint32_t chain = 0; chain < problem.chains.size(); ++chain) {
     const auto least = least_bounds(problem, options, chain);
@@ -152,15 +152,28 @@ std::vector<Level> levels_of(const Problem& problem, const Table& table) {
       const std::optional<Duration>& limit = problem.chains[chain].limits[q];
       if (!limit) continue;
       limited = true;
-      const double ratio = static_cast<double>(least[q].ns) / static_cast<double>(limit->ns);
-      worst = std::max(worst, ratio);
-      sum += ratio;
+      sum += static_cast<double>(least[q].ns) / static_cast<double>(limit->ns);
     }
     if (!limited) sum += static_cast<double>(least[0].ns) / static_cast<double>(problem.hyperperiod.ns);
   }
   return {{"worst bound / limit", score.worst, worst},
           {"sum of bound / limit", score.sum, sum},
           {"unevenness of starts / period", score.jitter, 0}};
+}
+
+// What the maximum of bound / limit cannot be below for these choices, by arithmetic alone.
+double least_worst(const Problem& problem, const Choices& choices) {
+  Options options;
+  for (const Choice& choice : choices) options.push_back({choice});
+  double worst = least_worst_ratio(problem, options);
+  for (std::uint32_t chain = 0; chain < problem.chains.size(); ++chain) {
+    const auto least = least_bounds(problem, options, chain);
+    for (std::size_t q = 0; q < kQuantities; ++q) {
+      const std::optional<Duration>& limit = problem.chains[chain].limits[q];
+      if (limit) worst = std::max(worst, static_cast<double>(least[q].ns) / static_cast<double>(limit->ns));
+    }
+  }
+  return worst;
 }
 
 // Which limits a table breaks, and by how much.
@@ -213,6 +226,51 @@ void note_what_was_given_up(const Problem& problem, const Schedule& schedule, co
 
 namespace {
 
+// A conflict of the exact search costs about as much as so many candidate positions.
+constexpr std::uint64_t kNodesOfAConflict = 40;
+
+// Closes in on the best worst ratio from below, where proofs are short and tables just above them are most wanted,
+// until what is proved and what was found differ by less than a tick, or the nodes are used. Returns what is proved.
+double close_gap(const Problem& problem, SearchResult& result, double proved, std::uint64_t& nodes,
+                 std::optional<Search::Clock::time_point> until) {
+  const ExactSearch exact(problem, result.table->choices());
+  double longest = 0;
+  for (const Chain& chain : problem.chains) {
+    for (const std::optional<Duration>& limit : chain.limits) {
+      if (limit) longest = std::max(longest, static_cast<double>(limit->ns));
+    }
+  }
+  if (longest == 0 || !exact.fits()) return proved;
+  const TickClock& clock = result.table->clock();
+  const double tick = static_cast<double>(clock.hyperperiod.ns) / static_cast<double>(clock.ticks) / longest;
+  double step = std::max(tick, 0.0004 * proved);
+  double open = 0;  // the largest ratio that the search could not decide
+  while (result.score.worst - proved > tick && nodes > kNodesOfAConflict) {
+    const double middle = (std::max(proved, open) + result.score.worst) / 2;
+    const double target = std::min(std::max(proved, open) + step, middle);
+    const ExactSearch::Outcome outcome = exact.find(target, &*result.table, nodes / kNodesOfAConflict / 2 + 1, until);
+    nodes -= std::min(nodes, (outcome.conflicts + 1) * kNodesOfAConflict);
+    bool better = false;
+    if (outcome.table) {
+      const Score score = Evaluator(problem).score(*outcome.table);
+      better = score.better_than(result.score);
+      if (better) result = {outcome.table, score};
+    }
+    if (outcome.stop == ExactSearch::Outcome::Stop::kNone) {
+      proved = std::min(std::max(proved, outcome.refuted), result.score.worst);
+      step *= 2;
+    } else if (outcome.stop == ExactSearch::Outcome::Stop::kTable) {
+      if (!better) break;
+    } else {
+      if (until && Search::Clock::now() >= *until) break;
+      if (outcome.table || result.score.worst - target < 2 * tick) break;  // more than this search knows about
+      open = target;
+      step *= 4;
+    }
+  }
+  return proved;
+}
+
 // Why no table exists for these options, "" when no rule says so.
 std::string refusal(const Problem& problem, const Options& options) {
   if (const std::optional<Refutation> refutation = refute(problem, options)) return refutation->why;
@@ -246,6 +304,7 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
   std::string first_refusal;  // why the preferred combination was not taken
   std::size_t tried = 0;
   std::size_t refuted = 0;
+  std::size_t exactly_refuted = 0;  // by search, for which there is no certificate
   std::uint64_t nodes = 0;
   SearchResult best;
   // One combination may not use up what the others need.
@@ -276,18 +335,40 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
       const std::uint64_t allowance = std::min(share, options.node_limit - nodes);
       SearchResult result = search.construct(allowance / 2);
       search.improve(result, allowance - allowance / 2, true);
+      std::uint64_t exact_nodes = 0;
+      bool none_exists = false;
+      if (const ExactSearch exact(problem, choices); !(result.table && result.score.feasible()) && exact.fits()) {
+        const ExactSearch::Outcome outcome =
+            exact.find(1, result.table ? &*result.table : nullptr, allowance / kNodesOfAConflict + 1, until);
+        exact_nodes = (outcome.conflicts + 1) * kNodesOfAConflict;
+        none_exists = outcome.stop == ExactSearch::Outcome::Stop::kNone;
+        if (outcome.table) {
+          const Score score = Evaluator(problem).score(*outcome.table);
+          if (!result.table || score.better_than(result.score)) result = {outcome.table, score};
+        }
+      }
       if (result.table && result.score.feasible()) {
+        double proved = least_worst(problem, choices);
         if (!options.first_found) {
-          search.improve(result, options.node_limit - std::min(nodes + search.nodes_used(), options.node_limit), false);
+          std::uint64_t rest =
+              options.node_limit - std::min(nodes + search.nodes_used() + exact_nodes, options.node_limit);
+          // A quarter each to better tables in general and to what no table beats, the rest to the later criteria.
+          const std::uint64_t first = std::min<std::uint64_t>(rest / 4, 100'000);
+          search.improve(result, first, false);
+          std::uint64_t closing = rest / 2;
+          rest -= first + closing;
+          proved = close_gap(problem, result, proved, closing, until);
+          search.improve(result, rest + closing, false);
         }
         answer.verdict = Verdict::kFeasible;
         answer.cut_by_time = search.out_of_time();
         answer.schedule = to_schedule(problem, *result.table);
-        answer.levels = levels_of(problem, *result.table);
+        answer.levels = levels_of(problem, *result.table, proved);
         note_what_was_given_up(problem, *answer.schedule, first_refusal, answer.notes);
         return answer;
       }
-      nodes += search.nodes_used();
+      nodes += search.nodes_used() + exact_nodes;
+      exactly_refuted += none_exists ? 1 : 0;
       if (first_refusal.empty()) {
         first_refusal = result.table
                             ? "in the best table found, " + broken_limits(problem, to_schedule(problem, *result.table))
@@ -322,10 +403,13 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
   }
   answer.reason = "no table was found within " + std::to_string(options.node_limit) + " nodes over " +
                   std::to_string(tried) + (tried == 1 ? " combination" : " combinations") +
-                  " of variant, rate and cores, and no rule proves that none exists. ";
+                  " of variant, rate and cores, and " +
+                  (exactly_refuted == tried && all_listed
+                       ? "an exact search finds that none exists, but no rule proves it in a way that can be replayed. "
+                       : "no rule proves that none exists. ");
   if (best.table) {
     answer.schedule = to_schedule(problem, *best.table);
-    answer.levels = levels_of(problem, *best.table);
+    answer.levels = levels_of(problem, *best.table, least_worst(problem, best.table->choices()));
     answer.reason += "In the best table " + broken_limits(problem, *answer.schedule) +
                      ". Raise that limit, shorten a stage on the way, or search longer";
   } else {
