@@ -42,6 +42,7 @@ struct Options {
   std::string html;         // where to write the page
   std::string bundle;       // where to write what a board needs
   std::vector<std::string> baselines;
+  bool scale = false;  // how much budgets may grow with a new table
 };
 
 // The problem that is asked about.
@@ -141,6 +142,27 @@ Status check_outputs(const Options& options) {
   return {};
 }
 
+// What was asked for beyond the answer, and what helps where it is no yes.
+sched::Beside beside_the_answer(const Admitted& admitted, const Options& options) {
+  const sched::Problem& problem = admitted.config.problem;
+  const sched::SynthesisOptions search{options.schedule.seed, options.schedule.nodes, options.seconds};
+  sched::Beside beside;
+  if (admitted.answer.verdict != sched::Verdict::kFeasible) beside.remedies = sched::remedies(problem, search);
+  if (!admitted.answer.schedule) return beside;
+  const sched::Schedule& schedule = *admitted.answer.schedule;
+  if (options.scale) beside.scale_with_new_table = sched::resynthesised_scale(problem, schedule, search);
+  if (!options.baselines.empty()) {
+    sched::Answer first;
+    if (std::find(options.baselines.begin(), options.baselines.end(), "first-found") != options.baselines.end()) {
+      sched::SynthesisOptions any = search;
+      any.first_found = true;
+      first = sched::synthesize(problem, any);
+    }
+    beside.comparisons = sched::comparisons(problem, schedule, first.schedule ? &*first.schedule : nullptr);
+  }
+  return beside;
+}
+
 int run(const Options& options) {
   if (const Status outputs = check_outputs(options); !outputs) return report_error(outputs.error());
   Result<Asked> asked = ask(options.schedule);
@@ -158,27 +180,16 @@ int run(const Options& options) {
       return report_error(written.error());
     }
   }
-  std::vector<sched::Remedy> remedies;
-  if (admitted->answer.verdict != sched::Verdict::kFeasible) {
-    remedies = sched::remedies(problem, {options.schedule.seed, options.schedule.nodes});
-  }
+  const sched::Beside beside = beside_the_answer(*admitted, options);
   if (!options.html.empty()) {
-    const std::string page = pipeline::schedule_html(problem, admitted->answer, command_line(), remedies);
+    const std::string page = pipeline::schedule_html(problem, admitted->answer, command_line(), beside);
     if (Status written = write_file_atomically(options.html, page); !written) return report_error(written.error());
   }
-  const std::string text = options.json ? sched::to_json(problem, admitted->answer, remedies)
-                                        : sched::explain(problem, admitted->answer, terminal_width(), remedies);
+  const std::string text = options.json ? sched::to_json(problem, admitted->answer, beside)
+                                        : sched::explain(problem, admitted->answer, terminal_width(), beside);
   std::fputs(text.c_str(), stdout);
   if (!options.bundle.empty()) {
     if (Status written = write_board_bundle(*admitted, options); !written) return report_error(written.error());
-  }
-  if (!options.baselines.empty() && !options.json && admitted->answer.schedule) {
-    sched::Answer first;
-    if (std::find(options.baselines.begin(), options.baselines.end(), "first-found") != options.baselines.end()) {
-      first = sched::synthesize(problem, {options.schedule.seed, options.schedule.nodes, options.seconds, true});
-    }
-    const sched::Schedule* other = first.schedule ? &*first.schedule : nullptr;
-    std::fputs(sched::compare(problem, *admitted->answer.schedule, other).c_str(), stdout);
   }
   return admitted->answer.verdict == sched::Verdict::kFeasible ? 0 : 1;
 }
@@ -235,6 +246,8 @@ void add_schedule(CLI::App& app, Command& chosen) {
                    "set the reactions beside those of the first table found, of epochs with barriers, and of published "
                    "bounds (repeatable)")
       ->check(CLI::IsMember({"first-found", "epoch-barrier"}));
+  verb->add_flag("--scale", options->scale,
+                 "search how much all budgets may grow with a new table as well (a lower bound; some more searches)");
   verb->add_flag("--json", options->json, "machine-readable answer on stdout");
   verb->add_option("--html", options->html, "write the answer with its Gantt chart as a page: one file, no network");
   verb->add_option("--bundle", options->bundle, "write what a board needs to run it: tables, plans, pools, arenas");

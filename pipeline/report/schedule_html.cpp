@@ -67,8 +67,10 @@ class TablePicture {
       svg.rect(left_, lane_top(lane), kWidth - left_ - kRight, kLane, "track");
     }
     for (const Slot& slot : schedule_.slots) {
-      draw_slot(svg, slot, 0);
-      if (slot.end > schedule_.clock.ticks) draw_slot(svg, slot, -problem_.hyperperiod.ns);
+      // What crosses the end goes on at the beginning.
+      for (sched::Tick turn = slot.start / schedule_.clock.ticks; turn * schedule_.clock.ticks < slot.end; ++turn) {
+        draw_slot(svg, slot, -turn * problem_.hyperperiod.ns);
+      }
     }
     return svg.str();
   }
@@ -164,9 +166,8 @@ struct Tightest {
 
 class Page {
  public:
-  Page(const Problem& problem, const Answer& answer, const std::string& command,
-       const std::vector<sched::Remedy>& remedies)
-      : problem_(problem), answer_(answer), command_(command), remedies_(remedies) {}
+  Page(const Problem& problem, const Answer& answer, const std::string& command, const sched::Beside& beside)
+      : problem_(problem), answer_(answer), command_(command), beside_(beside) {}
 
   std::string html() {
     verdict();
@@ -179,6 +180,7 @@ class Page {
       stages();
       objective();
       cores();
+      others();
       slots();
     }
     reproduce();
@@ -273,9 +275,9 @@ class Page {
   }
 
   void remedies() {
-    if (remedies_.empty()) return;
+    if (beside_.remedies.empty()) return;
     HtmlTable table({{"what would fit"}, {"as a question"}});
-    for (const sched::Remedy& remedy : remedies_) {
+    for (const sched::Remedy& remedy : beside_.remedies) {
       table.row({escaped(remedy.words),
                  remedy.change.empty() ? "\u2013" : "<code>--what-if " + escaped(remedy.change) + "</code>"});
     }
@@ -400,6 +402,23 @@ class Page {
     section("cores", "Cores", table.html());
   }
 
+  void others() {
+    if (beside_.comparisons.empty()) return;
+    HtmlTable table({{"reaction of chain"},
+                     {"this table", true},
+                     {"first found", true},
+                     {"epoch barriers", true},
+                     {"Davare 2007", true},
+                     {"Duerr 2019", true},
+                     {"Kloda 2018", true}});
+    const auto text = [](const std::optional<Duration>& d) { return d ? exact_ms(*d) : std::string("\u2013"); };
+    for (const sched::Comparison& c : beside_.comparisons) {
+      table.row({escaped(problem_.chains[c.chain].name), exact_ms(c.table), text(c.first_found), text(c.epoch_barriers),
+                 exact_ms(c.davare), exact_ms(c.duerr), text(c.kloda)});
+    }
+    section("others", "Beside what others would run or promise", table.html());
+  }
+
   void slots() {
     const Schedule& schedule = *answer_.schedule;
     HtmlTable table({{"stage"}, {"job"}, {"on"}, {"start", true}, {"end", true}, {"inputs"}});
@@ -443,7 +462,7 @@ class Page {
   const Problem& problem_;
   const Answer& answer_;
   const std::string& command_;
-  const std::vector<sched::Remedy>& remedies_;
+  const sched::Beside& beside_;
   std::vector<std::pair<std::string, std::string>> sections_;
   std::string out_;
 };
@@ -456,8 +475,8 @@ std::string table_svg(const Problem& problem, const Schedule& schedule) {
 }
 
 std::string schedule_html(const Problem& problem, const Answer& answer, const std::string& command,
-                          const std::vector<sched::Remedy>& remedies) {
-  return Page(problem, answer, command, remedies).html();
+                          const sched::Beside& beside) {
+  return Page(problem, answer, command, beside).html();
 }
 
 }  // namespace takt::pipeline

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scheduler/analysis/certificate.h"
+#include "scheduler/analysis/instants.h"
 #include "scheduler/analysis/trace.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/text.h"
@@ -297,7 +298,7 @@ std::string levels_text(const Answer& answer) {
   return "\nObjective, most important first\n" + columns(rows, 1, 4);
 }
 
-std::string loads_text(const Problem& problem, const Schedule& schedule) {
+std::string loads_text(const Problem& problem, const Schedule& schedule, std::optional<double> with_new_table) {
   std::vector<std::vector<std::string>> rows{
       {"core", "planned", "reserve", "free", "longest busy stretch", "fullest second"}};
   for (const CoreLoad& load : core_loads(problem, schedule)) {
@@ -305,17 +306,33 @@ std::string loads_text(const Problem& problem, const Schedule& schedule) {
                     percent_text(1.0 - load.share - load.reserve), ms_text(load.longest_busy),
                     percent_text(load.fullest_second)});
   }
-  char scale[96];
+  char scale[160];
   std::snprintf(scale, sizeof scale, "  all budgets may grow by a factor of %.3f with this table kept\n",
                 budget_scale(problem, schedule));
-  return "\nUtilisation\n" + columns(rows, 1, 6) + scale;
+  std::string out = "\nUtilisation\n" + columns(rows, 1, 6) + scale;
+  if (with_new_table) {
+    std::snprintf(scale, sizeof scale, "  with a new table by at least %.2f\n", *with_new_table);
+    out += scale;
+  }
+  return out;
+}
+
+std::string comparisons_text(const Problem& problem, const std::vector<Comparison>& comparisons) {
+  if (comparisons.empty()) return "";
+  std::vector<std::vector<std::string>> rows{
+      {"chain", "this table", "first found", "epoch barriers", "Davare 2007", "Duerr 2019", "Kloda 2018"}};
+  const auto text = [](const std::optional<Duration>& d) { return d ? ms_text(*d) : std::string("-"); };
+  for (const Comparison& c : comparisons) {
+    rows.push_back({problem.chains[c.chain].name, ms_text(c.table), text(c.first_found), text(c.epoch_barriers),
+                    ms_text(c.davare), ms_text(c.duerr), text(c.kloda)});
+  }
+  return "\nReaction beside what others would run or promise\n" + columns(rows, 1, 7);
 }
 
 }  // namespace
 
-std::string explain(const Problem& problem, const Answer& answer, std::size_t width,
-                    const std::vector<Remedy>& remedies) {
-  std::string out = header(problem, answer) + remedies_text(remedies);
+std::string explain(const Problem& problem, const Answer& answer, std::size_t width, const Beside& beside) {
+  std::string out = header(problem, answer) + remedies_text(beside.remedies);
   if (!answer.schedule) return out;
   const Schedule& schedule = *answer.schedule;
   char clock[160];
@@ -325,12 +342,13 @@ std::string explain(const Problem& problem, const Answer& answer, std::size_t wi
                 schedule.slots.size(), schedule.hash().hex().c_str());
   return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) +
          disparities_text(problem, schedule) + skips_text(problem, schedule) + levels_text(answer) +
-         stages_text(problem, schedule) + table_text(problem, schedule) + loads_text(problem, schedule);
+         stages_text(problem, schedule) + table_text(problem, schedule) +
+         loads_text(problem, schedule, beside.scale_with_new_table) + comparisons_text(problem, beside.comparisons);
 }
 
-std::string compare(const Problem& problem, const Schedule& schedule, const Schedule* first_found) {
-  std::vector<std::vector<std::string>> rows{
-      {"chain", "this table", "first found", "epoch barriers", "Davare 2007", "Duerr 2019", "Kloda 2018"}};
+std::vector<Comparison> comparisons(const Problem& problem, const Schedule& schedule, const Schedule* first_found) {
+  std::vector<Comparison> out;
+  const analysis::Instants instants(problem, schedule);
   for (std::uint32_t c = 0; c < problem.chains.size(); ++c) {
     const Chain& chain = problem.chains[c];
     const Sensor& sensor = problem.sensors[chain.sensor];
@@ -351,14 +369,12 @@ std::string compare(const Problem& problem, const Schedule& schedule, const Sche
       BaselineTask own{0, 0, true};
       BaselineTask periodic{period, 0, true};
       std::vector<std::int64_t> starts;
-      std::int64_t job = 0;
-      for (const Slot& slot : schedule.slots) {
-        if (slot.stage != stage) continue;
-        const std::int64_t start = schedule.clock.start_at(0, slot.start).ns;
-        const std::int64_t end = schedule.clock.end_at(0, slot.end).ns;
+      for (std::int64_t job = 0; job < rate; ++job) {
+        const std::int64_t start = instants.start(stage, job);
+        const std::int64_t end = instants.end(stage, job);
         own.response = std::max(own.response, end - start);
         released_in_time &= start >= job * period;
-        periodic.response = std::max(periodic.response, end - job++ * period);
+        periodic.response = std::max(periodic.response, end - job * period);
         starts.push_back(start);
       }
       for (std::size_t k = 0; k < starts.size(); ++k) {
@@ -376,17 +392,22 @@ std::string compare(const Problem& problem, const Schedule& schedule, const Sche
     }
     const std::int64_t from = hyperperiods / 2 * problem.hyperperiod.ns;
     const Result<TraceBounds> barrier = walk_trace(barriers, from, from + problem.hyperperiod.ns);
-    const auto with_sensor = [&](std::int64_t ns) { return ms_text(Duration{ns} + sensor_terms); };
-    const std::optional<std::int64_t> kloda = released_in_time ? kloda_reaction(released) : std::nullopt;
-    rows.push_back({chain.name, ms_text(walk(problem, schedule, c).bounds[1]),
-                    first_found != nullptr ? ms_text(walk(problem, *first_found, c).bounds[1]) : "-",
-                    barrier ? with_sensor(barrier->reaction) : "-", with_sensor(davare(spaced)),
-                    with_sensor(duerr_reaction(spaced)), kloda ? with_sensor(*kloda) : "-"});
+    const auto with_sensor = [&](std::int64_t ns) { return Duration{ns} + sensor_terms; };
+    Comparison& row = out.emplace_back();
+    row.chain = c;
+    row.table = walk(problem, schedule, c).bounds[1];
+    if (first_found != nullptr) row.first_found = walk(problem, *first_found, c).bounds[1];
+    if (barrier) row.epoch_barriers = with_sensor(barrier->reaction);
+    row.davare = with_sensor(davare(spaced));
+    row.duerr = with_sensor(duerr_reaction(spaced));
+    if (released_in_time) {
+      if (const std::optional<std::int64_t> kloda = kloda_reaction(released)) row.kloda = with_sensor(*kloda);
+    }
   }
-  return "\nReaction beside what others would run or promise\n" + columns(rows, 1, 7);
+  return out;
 }
 
-std::string to_json(const Problem& problem, const Answer& answer, const std::vector<Remedy>& remedies) {
+std::string to_json(const Problem& problem, const Answer& answer, const Beside& beside) {
   using Json = nlohmann::ordered_json;
   Json root;
   root["verdict"] = name_of(answer.verdict);
@@ -396,7 +417,7 @@ std::string to_json(const Problem& problem, const Answer& answer, const std::vec
   root["notes"] = answer.notes;
   if (answer.verdict != Verdict::kFeasible) {
     root["remedies"] = Json::array();
-    for (const Remedy& remedy : remedies)
+    for (const Remedy& remedy : beside.remedies)
       root["remedies"].push_back({{"what_if", remedy.change}, {"words", remedy.words}});
   }
   root["reproducible"] = !answer.cut_by_time;
@@ -407,6 +428,7 @@ std::string to_json(const Problem& problem, const Answer& answer, const std::vec
     root["hyperperiod_ns"] = problem.hyperperiod.ns;
     root["ticks"] = schedule.clock.ticks;
     root["budget_scale"] = budget_scale(problem, schedule);
+    if (beside.scale_with_new_table) root["budget_scale_new_table"] = *beside.scale_with_new_table;
     root["levels"] = Json::array();
     for (const Level& level : answer.levels) {
       root["levels"].push_back(
@@ -476,6 +498,19 @@ std::string to_json(const Problem& problem, const Answer& answer, const std::vec
                                {"reserve", load.reserve},
                                {"longest_busy_ns", load.longest_busy.ns},
                                {"fullest_second", load.fullest_second}});
+    }
+  }
+  if (!beside.comparisons.empty()) {
+    const auto ns = [](const std::optional<Duration>& d) { return d ? Json(d->ns) : Json(nullptr); };
+    root["comparisons"] = Json::array();
+    for (const Comparison& c : beside.comparisons) {
+      root["comparisons"].push_back({{"chain", problem.chains[c.chain].name},
+                                     {"reaction_ns", c.table.ns},
+                                     {"first_found_ns", ns(c.first_found)},
+                                     {"epoch_barriers_ns", ns(c.epoch_barriers)},
+                                     {"davare_ns", c.davare.ns},
+                                     {"duerr_ns", c.duerr.ns},
+                                     {"kloda_ns", ns(c.kloda)}});
     }
   }
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,17 +12,32 @@
 
 namespace takt::sched {
 
+// The reaction of one chain beside what others would run or promise; nothing where a method does not apply or was not
+// asked.
+struct Comparison {
+  std::uint32_t chain = 0;
+  Duration table;
+  std::optional<Duration> first_found;     // the first table found, as a scheduler without an objective would run it
+  std::optional<Duration> epoch_barriers;  // every job reads when its period begins and publishes when it ends
+  Duration davare, duerr;                  // bounds for these starts and slots
+  std::optional<Duration> kloda;
+};
+
+// By chain. `first_found`: nullptr when not asked.
+std::vector<Comparison> comparisons(const Problem& problem, const Schedule& schedule, const Schedule* first_found);
+
+// What further searches found beside an answer.
+struct Beside {
+  std::vector<Remedy> remedies;                // unless feasible
+  std::optional<double> scale_with_new_table;  // of all budgets, at least
+  std::vector<Comparison> comparisons;
+};
+
 // Verdict, why not and what would help, or what had to be given up, chain bounds with limits and terms, text Gantt,
 // table, utilisation, slack. Plain text, no line of the Gantt wider than `width` (at least 40).
-std::string explain(const Problem& problem, const Answer& answer, std::size_t width = 100,
-                    const std::vector<Remedy>& remedies = {});
+std::string explain(const Problem& problem, const Answer& answer, std::size_t width = 100, const Beside& beside = {});
 
-// The reaction of every chain beside what others would run or promise: the first table found (nullptr: not asked),
-// epochs with barriers (every job reads when its period begins and publishes when it ends), and the bounds of Davare,
-// Duerr and Kloda for these starts and slots; "-" where a method does not apply.
-std::string compare(const Problem& problem, const Schedule& schedule, const Schedule* first_found);
-
-// The same as one JSON object (docs: keys end in _ns, or _ticks for table positions). Deterministic text.
-std::string to_json(const Problem& problem, const Answer& answer, const std::vector<Remedy>& remedies = {});
+// The same as one JSON object (docs/scheduling.md; keys end in _ns, or _ticks for table positions). Deterministic text.
+std::string to_json(const Problem& problem, const Answer& answer, const Beside& beside = {});
 
 }  // namespace takt::sched

@@ -82,22 +82,46 @@ TEST(Compare, OthersAreNeverBelowTheExactBound) {
     options.first_found = true;
     const Answer first = synthesize(problem, options);
     ASSERT_TRUE(first.schedule);
-    const std::vector<std::string> rows = lines(compare(problem, *answer.schedule, &*first.schedule));
-    ASSERT_EQ(rows.size(), problem.chains.size() + 3);
-    for (std::size_t i = 3; i < rows.size(); ++i) {
-      std::istringstream row(rows[i]);
-      std::string word;
-      std::vector<double> figures;
-      row >> word;
-      while (row >> word) {
-        if (word == "ms") continue;
-        figures.push_back(word == "-" ? 1e9 : std::stod(word));
+    const std::vector<Comparison> rows = comparisons(problem, *answer.schedule, &*first.schedule);
+    ASSERT_EQ(rows.size(), problem.chains.size());
+    for (const Comparison& row : rows) {
+      EXPECT_EQ(row.table, answer.schedule->bounds[row.chain].bounds[1]) << problem.name;
+      EXPECT_GE(row.davare, row.table) << problem.name;
+      EXPECT_GE(row.duerr, row.table) << problem.name;
+      if (row.kloda) {
+        EXPECT_GE(*row.kloda, row.table) << problem.name;
       }
-      ASSERT_EQ(figures.size(), 6u) << rows[i];
-      for (std::size_t k = 3; k < 6; ++k) EXPECT_GE(figures[k], figures[0] - 0.001) << problem.name << rows[i];
+      EXPECT_TRUE(row.first_found);
     }
   }
-  EXPECT_THAT(compare(test::perception(), *synthesize(test::perception()).schedule, nullptr), HasSubstr("Davare 2007"));
+}
+
+TEST(Compare, StandsInTheTextAndInTheJson) {
+  const Problem problem = test::perception();
+  const Answer answer = synthesize(problem);
+  Beside beside;
+  beside.comparisons = comparisons(problem, *answer.schedule, nullptr);
+  beside.scale_with_new_table = 1.25;
+  EXPECT_THAT(explain(problem, answer, 100, beside), AllOf(HasSubstr("Davare 2007"), HasSubstr("by at least 1.25")));
+  EXPECT_THAT(explain(problem, answer, 100), Not(HasSubstr("Davare")));
+  const auto json = nlohmann::json::parse(to_json(problem, answer, beside));
+  EXPECT_EQ(json["comparisons"].size(), 3u);
+  EXPECT_TRUE(json["comparisons"][0]["first_found_ns"].is_null());
+  EXPECT_EQ(json["comparisons"][0]["davare_ns"], beside.comparisons[0].davare.ns);
+  EXPECT_EQ(json["budget_scale_new_table"], 1.25);
+}
+
+TEST(Explain, WhatWouldFitStandsBehindTheReason) {
+  Problem problem = test::perception();
+  problem.chains[1].limits[0] = milliseconds(150);
+  const Answer answer = synthesize(problem);
+  const Beside beside{{{"lidar_fusion.latency=170ms", "raise the limit"}, {"", "another core"}}, {}, {}};
+  EXPECT_THAT(
+      explain(problem, answer, 100, beside),
+      AllOf(HasSubstr("raise the limit\n      --what-if lidar_fusion.latency=170ms"), HasSubstr("another core")));
+  const auto json = nlohmann::json::parse(to_json(problem, answer, beside));
+  EXPECT_EQ(json["remedies"][0]["what_if"], "lidar_fusion.latency=170ms");
+  EXPECT_EQ(json["remedies"][1]["words"], "another core");
 }
 
 TEST(Json, HoldsTheSameFigures) {
