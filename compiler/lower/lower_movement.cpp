@@ -44,6 +44,14 @@ Status lower_transpose(Builder& out, const ir::Node& node) {
     reshape(out, x, node.outputs[0]);
     return {};
   }
+  if (permutation == std::vector<int>{0, 2, 3, 1} && Builder::can_be_blocked(out.type(x)) && out.has_blocked(x) &&
+      !out.has_linear(x)) {
+    const kernels::cpu::ReorderParams p{static_cast<std::int32_t>(shape.dims[0]),
+                                        static_cast<std::int32_t>(shape.dims[1]), shape.dims[2] * shape.dims[3]};
+    const TensorId from = out.blocked(x);
+    out.step(make_call(KernelId::kReorderToLast, p), {from, out.define(node.outputs[0], false)}, &node);
+    return {};
+  }
   const TensorId from = out.linear(x);
   out.step(kernels::cpu::make_transpose(shape, permutation, out.type(x).dtype),
            {from, out.define(node.outputs[0], false)}, &node);

@@ -12,6 +12,7 @@ constexpr Pass kPasses[] = {
     {"pads", fold_pads},
     {"activations", recognise_activations},
     {"norms", recognise_norms},
+    {"tokens", recognise_tokens},
     {"channels", recognise_channel_gathers},
     {"fuse", fuse_convolutions},
     {"common", merge_common},

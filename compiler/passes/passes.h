@@ -28,6 +28,9 @@ Status recognise_activations(ir::Graph& graph);
 // (x - mean) / sqrt(variance + epsilon) over the last dimension, a product with a constant and a sum with one behind
 // it, become one takt.LayerNorm.
 Status recognise_norms(ir::Graph& graph);
+// The cells of images as a sequence, [N,C,H*W] transposed to [N,H*W,C], also of several images side by side: the
+// transpose comes first, of the image, where blocked channels already lie side by side.
+Status recognise_tokens(ir::Graph& graph);
 // Whatever only picks channels of an image tensor, as slices, splits, gathers or the reshape-transpose-reshape of a
 // channel shuffle, becomes one takt.ChannelGather.
 Status recognise_channel_gathers(ir::Graph& graph);

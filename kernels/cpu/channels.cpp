@@ -133,6 +133,19 @@ void reorder_to_linear(const void* params, const Operand* operands, int part, in
   }
 }
 
+// A pixel's channels lie side by side in both: what is left is to bring the blocks together.
+void reorder_to_last(const void* params, const Operand* operands, int part, int parts) {
+  const auto p = load_params<ReorderParams>(params);
+  const std::ptrdiff_t blocks = blocks_of(p.c);
+  const Range share = share_of(p.n * p.pixels, part, parts);
+  for (std::ptrdiff_t u = share.first; u < share.last; ++u) {
+    const std::ptrdiff_t image = u / p.pixels, pixel = u % p.pixels;
+    const float* const x = input(operands, 0) + (image * blocks * p.pixels + pixel) * kBlock;
+    float* const y = output(operands, 1) + u * p.c;
+    for (std::ptrdiff_t b = 0; b < blocks; ++b) copy_run(x + b * p.pixels * kBlock, y + b * kBlock, valid_in(p.c, b));
+  }
+}
+
 // A block of the output of channel_gather takes lanes from few blocks of the inputs: each is loaded once for a pixel,
 // permuted, and merged by mask.
 struct Source {
@@ -344,6 +357,7 @@ void softmax_channels(const void* params, const Operand* operands, int part, int
 std::span<const DeviceHalf> channel_table() {
   static constexpr DeviceHalf kHalves[] = {{KernelId::kReorderToBlocked, reorder_to_blocked},
                                            {KernelId::kReorderToLinear, reorder_to_linear},
+                                           {KernelId::kReorderToLast, reorder_to_last},
                                            {KernelId::kChannelGather, channel_gather},
                                            {KernelId::kChannelCopy, channel_copy},
                                            {KernelId::kSoftmaxChannels, softmax_channels}};

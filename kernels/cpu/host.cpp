@@ -149,7 +149,8 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
   constexpr std::uint64_t kFloat = sizeof(float);
   switch (id) {
     case KernelId::kReorderToBlocked:
-    case KernelId::kReorderToLinear: {
+    case KernelId::kReorderToLinear:
+    case KernelId::kReorderToLast: {
       const auto p = load<ReorderParams>(params);
       const bool from_linear = id == KernelId::kReorderToBlocked;
       out[from_linear ? 0 : 1] = product({p.n, p.c, p.pixels}) * kFloat;

@@ -46,6 +46,7 @@ enum class KernelId : std::uint32_t {
   kPreprocess = 27,         // kernels::Preprocess:  u8 payload, linear Y f32[1,3,height,width]
   kConvTranspose = 28,      // ConvParams:           blocked X, weights, blocked Y; any group, no residual
   kLayerNorm = 31,          // LayerNormParams:      linear X, [scale], [bias], linear Y
+  kReorderToLast = 32,      // ReorderParams:        blocked X, linear Y [n][pixels][c]
   kSelect = 63,             // SelectParams: condition (bool of one element), A, B, Y; A where it is true, B where not
   kReference = 64,  // reference::GenericParams: eight inputs, absent ones allowed, and Y, linear; a rare operator by
                     // its reference kernel

@@ -347,6 +347,49 @@ TEST(RecogniseNorms, WhatOnlyLooksLikeOneStays) {
   }
 }
 
+TEST(RecogniseTokens, ImagesBecomeSequencesByOneTranspose) {
+  const auto one = OnnxModel(13)
+                       .input("x", {2, 3, 4, 5})
+                       .integers("flat", {3}, {0, 0, -1})
+                       .node("Reshape", {"x", "flat"}, {"cells"})
+                       .node("Transpose", {"cells"}, {"y"})
+                       .with("perm", Dims{0, 2, 1})
+                       .output("y");
+  const ir::Graph graph = optimised(one);
+  ASSERT_THAT(operators(graph), ElementsAre("Transpose", "Reshape"));
+  EXPECT_THAT(graph.nodes[0].integers("perm"), ElementsAre(0, 2, 3, 1));
+
+  const auto several = OnnxModel(13)
+                           .input("a", {1, 3, 4, 5})
+                           .input("b", {1, 3, 2, 2})
+                           .integers("flat", {3}, {0, 0, -1})
+                           .node("Reshape", {"a", "flat"}, {"first"})
+                           .node("Reshape", {"b", "flat"}, {"second"})
+                           .node("Concat", {"first", "second"}, {"joined"})
+                           .with("axis", std::int64_t{2})
+                           .node("Transpose", {"joined"}, {"y"})
+                           .with("perm", Dims{0, 2, 1})
+                           .output("y");
+  EXPECT_THAT(operators(optimised(several)),
+              testing::UnorderedElementsAre("Transpose", "Reshape", "Transpose", "Reshape", "Concat"));
+}
+
+TEST(RecogniseTokens, OtherSequencesStay) {
+  auto model = [](const Dims& flat, const Dims& perm) {
+    return OnnxModel(13)
+        .input("x", {2, 3, 4, 5})
+        .integers("flat", {3}, flat)
+        .node("Reshape", {"x", "flat"}, {"cells"})
+        .node("Transpose", {"cells"}, {"y"})
+        .with("perm", perm)
+        .output("y");
+  };
+  EXPECT_THAT(operators(optimised(model({2, 12, 5}, {0, 2, 1}))), ElementsAre("Reshape", "Transpose"));
+  EXPECT_THAT(operators(optimised(model({2, 3, 20}, {1, 0, 2}))), ElementsAre("Reshape", "Transpose"));
+  EXPECT_THAT(operators(optimised(model({2, 3, 20}, {0, 2, 1}).output("cells"))),
+              ElementsAre("Reshape", "Transpose"));  // the other form is wanted as well
+}
+
 TEST(RecogniseChannelGathers, ShufflesSlicesSplits) {
   const auto shuffle = OnnxModel(13)
                            .input("x", {2, 6, 2, 2})

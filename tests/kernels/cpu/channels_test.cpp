@@ -20,7 +20,14 @@ TEST(Reorder, ThereAndBack) {
   Random random(1);
   for (const Shape4& s : kShapes) {
     const Floats x = random.values(s.elements(), true);
+    Floats last(x.size());
+    for (std::int64_t i = 0; i < s.elements(); ++i) {
+      const std::int64_t plane = s.h * s.w, image = i / (s.c * plane), channel = i / plane % s.c, pixel = i % plane;
+      last[static_cast<std::size_t>((image * plane + pixel) * s.c + channel)] = x[static_cast<std::size_t>(i)];
+    }
     for (const Target target : targets()) {
+      expect_run(target, make_call(KernelId::kReorderToLast, params_of(s)), {bytes_of(to_blocked(x, s, target, kNaN))},
+                 last, "channels last");
       expect_run(target, make_call(KernelId::kReorderToBlocked, params_of(s)), {bytes_of(x)},
                  to_blocked(x, s, target, 0), "to blocked");
       expect_run(target, make_call(KernelId::kReorderToLinear, params_of(s)),
