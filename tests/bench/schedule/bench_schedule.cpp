@@ -1,5 +1,6 @@
 // Figures of the scheduler, one JSON object per line: tools/bench schedule compares them with their goals.
 //   bench_schedule shops FOLDER perception|jobshop|taillard|flexible|projects SECONDS
+//   bench_schedule rings FOLDER SECONDS
 //   bench_schedule graph STAGES CHAINS CORES TENTHS LOAD SECONDS SEEDS
 #include <chrono>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include "scheduler/synthesis/synthesis.h"
 #include "tests/bench/schedule/graphs.h"
 #include "tests/scheduler/shop/readers.h"
+#include "tests/scheduler/synthesis/ring.h"
 
 namespace {
 
@@ -105,6 +107,48 @@ int shops(const std::filesystem::path& folder, const std::string& kind, double s
   return run_shops(instances, seconds) ? 0 : 1;
 }
 
+// The perception tables around their hyperperiod with explicit home cores: how many are as good as the optimum without
+// either, which no such table can beat, and how far the others are from it.
+int rings(const std::filesystem::path& folder, double seconds) {
+  int equal = 0;
+  int tables = 0;
+  double worst_gap = 0;
+  double slowest = 0;
+  for (const auto& entry : nlohmann::json::parse(shop::test::text_of(folder / "perception_synth" / "optima.json"))) {
+    const std::string name = entry["file"];
+    const Tick optimum = entry["opt_max_chain_latency"];
+    const test::Ring ring = test::fold(shop::test::read_perception(folder / "perception_synth" / name), 30'000);
+    const Clock::time_point begin = Clock::now();
+    std::optional<Tick> found;
+    double growth = 0;
+    double until = seconds / 2;  // half of the time for the optimum itself
+    while (!found && since(begin) < seconds) {
+      test::RingSearch search(ring, static_cast<Tick>(static_cast<double>(optimum) * (1 + growth)));
+      Differences::Stop stop = Differences::Stop::kBudget;
+      while (stop == Differences::Stop::kBudget && since(begin) < until) stop = search.solver().run(200);
+      if (stop == Differences::Stop::kSolution) {
+        found = test::largest_latency(ring, search.table());
+        if (!found) {
+          std::fprintf(stderr, "%s: the table is not valid\n", name.c_str());
+          return 1;
+        }
+      }
+      growth = growth == 0 ? 0.02 : 2 * growth;
+      until = std::min(seconds, since(begin) + seconds / 8);
+    }
+    ++tables;
+    slowest = std::max(slowest, since(begin));
+    const double gap = found ? static_cast<double>(*found) / static_cast<double>(optimum) - 1 : 1;
+    worst_gap = std::max(worst_gap, gap);
+    equal += gap == 0 ? 1 : 0;
+    std::fprintf(stderr, "  %-28s %5zu jobs  %7lld of %7lld  %8.3f s\n", name.c_str(), ring.jobs.size(),
+                 static_cast<long long>(found.value_or(-1)), static_cast<long long>(optimum), since(begin));
+  }
+  std::printf("{\"tables\": %d, \"equal\": %d, \"worst_gap_percent\": %.3f, \"slowest_s\": %.3f}\n", tables, equal,
+              100 * worst_gap, slowest);
+  return 0;
+}
+
 // Multi-rate graphs: whether a table was found, how long validation and walks take, and how far the first level is from
 // what no table can be better than.
 int graphs(const bench::Size& size, double seconds, std::uint64_t seeds) {
@@ -153,6 +197,7 @@ int graphs(const bench::Size& size, double seconds, std::uint64_t seeds) {
 int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "shops" && argc == 5) return shops(argv[2], argv[3], std::atof(argv[4]));
+  if (verb == "rings" && argc == 4) return rings(argv[2], std::atof(argv[3]));
   if (verb == "graph" && argc == 9) {
     bench::Size size;
     size.stages = static_cast<std::uint32_t>(std::atoi(argv[2]));
