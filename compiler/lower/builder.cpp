@@ -66,10 +66,10 @@ std::uint32_t Builder::plan_guard(int guard) {
   return index;
 }
 
-void Builder::convert(Call call, ir::ValueId value, TensorId from, TensorId to) {
+void Builder::convert(Call call, ir::ValueId value, std::vector<TensorId> operands) {
   const int inside = guard_;
   guard_ = guard_of_[static_cast<std::size_t>(value)];
-  step(std::move(call), {from, to}, nullptr);
+  step(std::move(call), std::move(operands), nullptr);
   guard_ = inside;
   ++statistics_.reorders;
 }
@@ -104,27 +104,56 @@ void Builder::find_wishes() {
 
 bool Builder::has_blocked(ir::ValueId value) const {
   if (!can_be_blocked(type(value))) return false;
-  return constant_of(value) != nullptr || forms_[static_cast<std::size_t>(value)].blocked != kAbsent;
+  return constant_of(value) != nullptr || forms_[static_cast<std::size_t>(value)].blocked != kAbsent ||
+         mapped_.count(value) != 0;
 }
 bool Builder::has_linear(ir::ValueId value) const {
   return constant_of(value) != nullptr || forms_[static_cast<std::size_t>(value)].linear != kAbsent;
 }
 
-bool Builder::only_gathered(ir::ValueId value) const {
+const Builder::Mapped* Builder::mapped(ir::ValueId value) const {
+  const auto found = mapped_.find(value);
+  return found == mapped_.end() || forms_[static_cast<std::size_t>(value)].blocked != kAbsent ? nullptr
+                                                                                              : &found->second;
+}
+
+Builder::Mapped Builder::channels_of(ir::ValueId value) {
+  if (const Mapped* found = mapped(value)) return *found;
+  return channels_of_blocked(value);
+}
+
+Builder::Mapped Builder::channels_of_blocked(ir::ValueId value) {
+  Mapped all;
+  all.whole = blocked(value);
+  all.channels.resize(static_cast<std::size_t>(shape(value).dims[1]));
+  std::iota(all.channels.begin(), all.channels.end(), 0);
+  return all;
+}
+
+bool Builder::dense(const Mapped& mapped) const {
+  std::vector<std::int32_t> sorted = mapped.channels;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;
+  const std::int64_t needed = blocks_of(static_cast<std::int64_t>(sorted.size()));
+  return blocks_of(tensors_[mapped.whole].shape.dims[1]) * 3 <= needed * 4;
+}
+
+bool Builder::only_read_by_list(ir::ValueId value, bool dense) const {
   const auto is = [&](ir::ValueId other) { return other == value; };
   if (std::any_of(graph_.outputs.begin(), graph_.outputs.end(), is)) return false;
   if (std::any_of(graph_.states.begin(), graph_.states.end(), [&](const ir::State& s) { return is(s.next); })) {
     return false;
   }
   const std::vector<int>& readers = consumers_[static_cast<std::size_t>(value)];
-  return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int n) {
-    return graph_.nodes[static_cast<std::size_t>(n)].op == "takt.ChannelGather";
+  return std::all_of(readers.begin(), readers.end(), [&](int n) {
+    return reads_by_list(*this, graph_.nodes[static_cast<std::size_t>(n)], value, dense);
   });
 }
 
-const std::pair<ir::ValueId, ir::ValueId>* Builder::pair_of(ir::ValueId value) const {
-  const auto found = pairs_.find(value);
-  return found == pairs_.end() ? nullptr : &found->second;
+TensorId Builder::whole(ir::ValueId value, std::int64_t channels) {
+  ir::Type with_holes = type(value);
+  with_holes.shape.dims[1] = channels;
+  return add(graph_[value].name + ":whole", with_holes, true);
 }
 
 TensorId Builder::add(const std::string& name, const ir::Type& type, bool as_blocked) {
@@ -163,6 +192,7 @@ void Builder::define_same(ir::ValueId value, ir::ValueId as) {
     forms(value).linear = linear(as);
   } else {
     forms(value) = forms(as);
+    if (const auto found = mapped_.find(as); found != mapped_.end()) mapped_[value] = Mapped(found->second);
   }
 }
 
@@ -218,16 +248,29 @@ TensorId Builder::linear(ir::ValueId value) {
 }
 
 void Builder::reorder_to_linear(ir::ValueId value) {
+  const TensorId from = blocked(value);
   convert(kernels::cpu::make_call(KernelId::kReorderToLinear, reorder_params(shape(value))), value,
-          forms(value).blocked, forms(value).linear);
+          {from, forms(value).linear});
 }
 
 TensorId Builder::blocked(ir::ValueId value) {
   if (forms(value).blocked != kAbsent) return forms(value).blocked;
   if (constant_of(value) != nullptr) return constant(value, true);
+  if (const auto found = mapped_.find(value); found != mapped_.end()) {
+    const Mapped from = found->second;
+    const Shape& s = shape(value);
+    kernels::cpu::ChannelGatherParams p;
+    p.n = static_cast<std::int32_t>(s.dims[0]);
+    p.c_a = static_cast<std::int32_t>(tensors_[from.whole].shape.dims[1]);
+    p.c_out = static_cast<std::int32_t>(s.dims[1]);
+    p.pixels = s.dims[2] * s.dims[3];
+    const TensorId to = define(value, true);
+    convert(kernels::cpu::make_channel_gather(p, from.channels), value, {from.whole, kAbsent, kAbsent, to});
+    return to;
+  }
   const TensorId from = forms(value).linear;
   const TensorId to = define(value, true);
-  convert(kernels::cpu::make_call(KernelId::kReorderToBlocked, reorder_params(shape(value))), value, from, to);
+  convert(kernels::cpu::make_call(KernelId::kReorderToBlocked, reorder_params(shape(value))), value, {from, to});
   return to;
 }
 
@@ -245,9 +288,14 @@ void Builder::mark_written(TensorId tensor) {
   for (; tensor != kAbsent; tensor = tensors_[tensor].view_of) written_[tensor] = true;
 }
 
+bool Builder::can_place(TensorId tensor) const {
+  const TensorId top = whole_root(tensor);
+  return top != kAbsent && tensors_[top].storage == Storage::kArena && written_[top];
+}
+
 bool Builder::place(TensorId tensor, TensorId of, std::uint64_t offset) {
   const TensorId top = whole_root(tensor);
-  if (top == kAbsent || top == of || tensors_[top].storage != Storage::kArena || !written_[top]) return false;
+  if (!can_place(tensor) || top == of) return false;
   tensors_[top].view_of = of;
   tensors_[top].offset = offset;
   mark_written(of);
@@ -282,8 +330,8 @@ TensorId Builder::deliver(ir::ValueId value, const std::string& name, Storage st
   tensors_[to].storage = storage;
   tensors_[to].slot = slot;
   if (only_blocked) {
-    step(kernels::cpu::make_call(KernelId::kReorderToLinear, reorder_params(shape(value))), {forms(value).blocked, to},
-         nullptr);
+    const TensorId from = blocked(value);
+    step(kernels::cpu::make_call(KernelId::kReorderToLinear, reorder_params(shape(value))), {from, to}, nullptr);
     ++statistics_.reorders;
     return to;
   }

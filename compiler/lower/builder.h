@@ -48,10 +48,28 @@ class Builder {
   // The same for a value whose linear tensor has been defined as a part of another and not written yet.
   void reorder_to_linear(ir::ValueId value);
 
-  // A concat of two tensors that only channel gathers read is no tensor: a gather takes its channels from both.
-  [[nodiscard]] bool only_gathered(ir::ValueId value) const;
-  void define_pair(ir::ValueId value, ir::ValueId first, ir::ValueId second) { pairs_[value] = {first, second}; }
-  [[nodiscard]] const std::pair<ir::ValueId, ir::ValueId>* pair_of(ir::ValueId value) const;
+  // A value that exists in no form of its own: its channel c is channel `channels[c]` of a blocked tensor that holds
+  // more, and may have holes between them. What reads it through the list needs no step; blocked() gathers it.
+  struct Mapped {
+    TensorId whole = kAbsent;
+    std::vector<std::int32_t> channels;
+  };
+  void define_mapped(ir::ValueId value, Mapped mapped) { mapped_[value] = std::move(mapped); }
+  // nullptr where the value exists as a blocked tensor, or not at all yet.
+  [[nodiscard]] const Mapped* mapped(ir::ValueId value) const;
+  // The tensor that holds the channels of a value that exists blocked or mapped, and which they are.
+  [[nodiscard]] Mapped channels_of(ir::ValueId value);
+  // The same, blocked in any case: what is mapped is gathered first.
+  [[nodiscard]] Mapped channels_of_blocked(ir::ValueId value);
+  // Whether everybody who reads the value can read it so. `dense`: most of what would be read is asked for, so that
+  // also operators that treat channels alike take the whole.
+  [[nodiscard]] bool only_read_by_list(ir::ValueId value, bool dense) const;
+  // Blocks that hold `channels`, in a tensor or on their own.
+  [[nodiscard]] std::int64_t blocks_of(std::int64_t channels) const { return (channels + block() - 1) / block(); }
+  // No channel twice, and at most a third more blocks than they need.
+  [[nodiscard]] bool dense(const Mapped& mapped) const;
+  // A blocked tensor of so many channels, holes included, for a value that is mapped into it.
+  TensorId whole(ir::ValueId value, std::int64_t channels);
 
   // A new tensor for a result, in the arena until storage is planned.
   TensorId define(ir::ValueId value, bool as_blocked);
@@ -65,14 +83,15 @@ class Builder {
   TensorId part(const std::string& name, const ir::Type& type, bool as_blocked, TensorId of, std::uint64_t offset);
   // Makes an existing tensor a part of `of`, when nothing has fixed its place yet.
   bool place(TensorId tensor, TensorId of, std::uint64_t offset);
+  [[nodiscard]] bool can_place(TensorId tensor) const;
   // A constant of packed form.
   TensorId weights(const std::string& name, std::vector<std::byte> bytes);
 
   // Adds a step. `operands` in the kernel's order, kAbsent for absent ones and for the call's own constant.
   void step(kernels::cpu::Call call, std::vector<TensorId> operands, const ir::Node* node);
 
-  // Steps that follow run under this guard of the graph. Conversions of a value run where the value is made, so that they
-  // serve all its readers.
+  // Steps that follow run under this guard of the graph. Conversions of a value run where the value is made, so that
+  // they serve all its readers.
   void set_guard(int guard) { guard_ = guard; }
 
   // Outputs and state, storage, memory plan.
@@ -93,7 +112,7 @@ class Builder {
   void mark_written(TensorId tensor);
   std::uint32_t plan_guard(int guard);
   // A step between two forms of a value.
-  void convert(kernels::cpu::Call call, ir::ValueId value, TensorId from, TensorId to);
+  void convert(kernels::cpu::Call call, ir::ValueId value, std::vector<TensorId> operands);
   // Makes `value` appear in a buffer of the caller or of the state.
   TensorId deliver(ir::ValueId value, const std::string& name, plan::Storage storage, std::uint32_t slot);
 
@@ -102,7 +121,7 @@ class Builder {
   std::vector<Forms> forms_;                 // by value
   std::vector<bool> wants_blocked_;          // by value
   std::vector<std::vector<int>> consumers_;  // by value
-  std::map<ir::ValueId, std::pair<ir::ValueId, ir::ValueId>> pairs_;
+  std::map<ir::ValueId, Mapped> mapped_;
   std::vector<plan::Tensor> tensors_;
   std::vector<bool> written_;  // by tensor: a step writes it (or a part of it)
   std::vector<plan::Step> steps_;
@@ -116,6 +135,9 @@ class Builder {
   std::vector<TensorId> inputs_, outputs_;
   plan::Statistics statistics_;
 };
+
+// Whether a node reads that input through a list of channels; `dense` as in only_read_by_list.
+bool reads_by_list(const Builder& out, const ir::Node& node, ir::ValueId value, bool dense);
 
 // Lowers one node; a failure says why there is no kernel.
 Status lower_node(Builder& out, const ir::Node& node);

@@ -33,9 +33,7 @@ Result<Lowered> lower(const ir::Graph& graph, const Options& options) {
     }
     // Whatever follows needs a form of the results.
     for (const ir::ValueId output : node.outputs) {
-      if (!out.has_linear(output) && !out.has_blocked(output) && out.pair_of(output) == nullptr) {
-        out.define(output, false);
-      }
+      if (!out.has_linear(output) && !out.has_blocked(output)) out.define(output, false);
     }
   }
   for (const ir::ValueId output : graph.outputs) {

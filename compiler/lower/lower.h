@@ -1,8 +1,10 @@
 // From the canonical graph to the steps of a plan: layouts, kernels, packed weights, views and placements, memory.
 //
-// Layouts (first version): convolutions, pools, resizes and what lies between them run on blocked tensors, everything
-// else on row-major ones; a reorder is inserted where the two meet, and counted. Parts of a concat are written where
-// the concat needs them, where offsets allow; reshapes and contiguous slices are views.
+// Layouts: convolutions, pools, resizes and what lies between them run on blocked tensors, everything else on row-major
+// ones; a reorder is inserted where the two meet, and counted. A value may also be mapped: a list of channels of a
+// larger blocked tensor with holes, which pointwise convolutions read as it is; so concats of any width, and what a
+// split or a shuffle picks of them, need no step. Parts of a concat are written where the concat needs them; reshapes
+// and contiguous slices are views.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,9 @@
 // Operators over images [N,C,H,W], on blocked tensors.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "compiler/ir/geometry.h"
 #include "compiler/ir/operators.h"
@@ -66,6 +68,55 @@ void fill_activation(kernels::cpu::ConvParams& p, const kernels::reference::Conv
   p.beta = epilogue.beta;
 }
 
+// Whether there is a kernel that reads the input through a list of channels.
+bool reads_list(const kernels::cpu::ConvParams& p) {
+  return kernels::cpu::is_pointwise(p) && p.c_in <= kernels::cpu::kMostMappedChannels;
+}
+
+// Of a convolution whose input channels and output channels are the same ones.
+bool depthwise(const kernels::cpu::ConvParams& p) { return p.group == p.c_in && p.group == p.c_out; }
+
+// What is zero stays zero, so that holes may be computed with.
+bool keeps_zero(const kernels::cpu::ConvParams& p) {
+  using kernels::cpu::Activation;
+  return p.activation != Activation::kSigmoid && p.activation != Activation::kHardSigmoid &&
+         (p.activation != Activation::kClip || (p.alpha <= 0 && p.beta >= 0));
+}
+
+// Rows of `width` numbers a channel, put where the channels lie in the whole; zeros elsewhere.
+std::vector<float> spread(const std::vector<float>& rows, const Builder::Mapped& x, std::int64_t channels) {
+  const std::size_t width = rows.size() / x.channels.size();
+  std::vector<float> out(static_cast<std::size_t>(channels) * width, 0.0F);
+  for (std::size_t c = 0; c < x.channels.size(); ++c) {
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(c * width), width,
+                out.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(x.channels[c]) * width));
+  }
+  return out;
+}
+
+// The whole that a value is mapped into, when an operator that treats channels alike had better run on all of it.
+const Builder::Mapped* dense_whole(const Builder& out, ir::ValueId value) {
+  const Builder::Mapped* mapped = out.mapped(value);
+  return mapped != nullptr && out.dense(*mapped) ? mapped : nullptr;
+}
+
+// Operand and result of an operator that treats channels alike, and how many channels there are.
+struct Alike {
+  TensorId x = kAbsent, y = kAbsent;
+  std::int32_t channels = 0;
+};
+Alike channels_alike(Builder& out, ir::ValueId x, ir::ValueId y) {
+  if (const Builder::Mapped* mapped = dense_whole(out, x)) {
+    const Builder::Mapped from = *mapped;
+    const std::int64_t channels = out.tensor(from.whole).shape.dims[1];
+    const TensorId to = out.whole(y, channels);
+    out.define_mapped(y, {to, from.channels});
+    return {from.whole, to, narrow(channels)};
+  }
+  const TensorId from = out.blocked(x);
+  return {from, out.define(y, true), narrow(out.shape(x).dims[1])};
+}
+
 Status lower_conv(Builder& out, const ir::Node& node) {
   const ir::OperatorInputs in{out.graph(), node};
   TAKT_ASSIGN(const ir::WindowGeometry g, ir::conv_geometry(node, in.tensors()));
@@ -84,6 +135,26 @@ Status lower_conv(Builder& out, const ir::Node& node) {
   const bool linear = kernels::cpu::takes_linear_input(p) && !out.has_blocked(node.inputs[0]);
   const std::vector<float> weights = floats(*w);
   const std::vector<float> bias = b != nullptr ? floats(*b) : std::vector<float>();
+  if (const Builder::Mapped* mapped = out.mapped(node.inputs[0]); mapped != nullptr && reads_list(p)) {
+    const Builder::Mapped x = *mapped;
+    Call call = kernels::cpu::make_mapped_conv(p, narrow(out.tensor(x.whole).shape.dims[1]), x.channels, weights.data(),
+                                               b != nullptr ? bias.data() : nullptr, out.target());
+    const TensorId residual = in.has(3) ? out.blocked(node.inputs[3]) : kAbsent;
+    out.step(std::move(call), {x.whole, kAbsent, residual, out.define(node.outputs[0], true)}, &node);
+    return {};
+  }
+  if (const Builder::Mapped* x = dense_whole(out, node.inputs[0]);
+      x != nullptr && depthwise(p) && !in.has(3) && keeps_zero(p)) {
+    const std::int64_t channels = out.tensor(x->whole).shape.dims[1];
+    const std::vector<float> spread_weights = spread(weights, *x, channels);
+    const std::vector<float> spread_bias = b != nullptr ? spread(bias, *x, channels) : std::vector<float>();
+    p.c_in = p.c_out = p.group = narrow(channels);
+    Call call = kernels::cpu::make_conv(p, spread_weights.data(), b != nullptr ? spread_bias.data() : nullptr, false,
+                                        out.target());
+    const Alike alike = channels_alike(out, node.inputs[0], node.outputs[0]);
+    out.step(std::move(call), {alike.x, kAbsent, kAbsent, alike.y}, &node);
+    return {};
+  }
   Call call = kernels::cpu::make_conv(p, weights.data(), b != nullptr ? bias.data() : nullptr, linear, out.target());
   const TensorId x = linear ? out.linear(node.inputs[0]) : out.blocked(node.inputs[0]);
   const TensorId residual = in.has(3) ? out.blocked(node.inputs[3]) : kAbsent;
@@ -146,13 +217,13 @@ Status lower_pool(Builder& out, const ir::Node& node) {
   kernels::cpu::PoolParams p;
   fill_extents(p, in.shape(0), out.shape(node.outputs[0]));
   fill_window(p, g.window);
-  p.c = narrow(in.shape(0).dims[1]);
+  const Alike alike = channels_alike(out, node.inputs[0], node.outputs[0]);
+  p.c = alike.channels;
   p.pad_bottom = narrow(g.pad_end[0]);
   p.pad_right = narrow(g.pad_end[1]);
   p.count_padding = node.integer("count_include_pad", 0) != 0 ? 1 : 0;
-  const TensorId x = out.blocked(node.inputs[0]);
   const KernelId id = node.op == "MaxPool" ? KernelId::kMaxPool : KernelId::kAveragePool;
-  out.step(make_call(id, p), {x, out.define(node.outputs[0], true)}, &node);
+  out.step(make_call(id, p), {alike.x, alike.y}, &node);
   return {};
 }
 
@@ -183,11 +254,11 @@ Status lower_resize(Builder& out, const ir::Node& node) {
   }
   kernels::cpu::ResizeParams p;
   fill_extents(p, x, g.out);
-  p.c = narrow(x.dims[1]);
-  Call call = kernels::cpu::make_resize(p, taps[0], taps[1]);
+  const Alike alike = channels_alike(out, node.inputs[0], node.outputs[0]);
+  p.c = alike.channels;
   // Linear with every weight 0 is nearest by the same taps.
-  const TensorId from = out.blocked(node.inputs[0]);
-  out.step(std::move(call), {from, kAbsent, out.define(node.outputs[0], true)}, &node);
+  Call call = kernels::cpu::make_resize(p, taps[0], taps[1]);
+  out.step(std::move(call), {alike.x, kAbsent, alike.y}, &node);
   return {};
 }
 
@@ -225,22 +296,29 @@ Status lower_global_average_pool(Builder& out, const ir::Node& node) {
 }
 
 Status lower_channel_gather(Builder& out, const ir::Node& node) {
-  const ir::ValueId x = node.inputs[0];
-  const auto* pair = out.pair_of(x);
-  const ir::ValueId a = pair != nullptr ? pair->first : x;
+  const ir::ValueId y = node.outputs[0];
+  Builder::Mapped x = out.channels_of(node.inputs[0]);
   std::vector<std::int32_t> channels;
-  for (const std::int64_t c : node.integers("channels")) channels.push_back(narrow(c));
+  std::set<std::int32_t> touched;  // blocks
+  for (const std::int64_t c : node.integers("channels")) {
+    channels.push_back(x.channels[static_cast<std::size_t>(c)]);
+    touched.insert(channels.back() / out.block());
+  }
+  // Readers go through at most twice the blocks that the channels would fill; more costs them more than a gather.
+  const std::int64_t filled = out.blocks_of(static_cast<std::int64_t>(channels.size()));
+  x.channels = std::move(channels);
+  if (static_cast<std::int64_t>(touched.size()) <= 2 * filled && out.only_read_by_list(y, out.dense(x))) {
+    out.define_mapped(y, std::move(x));
+    ++out.statistics().views;
+    return {};
+  }
+  const Shape& shape = out.shape(y);
   kernels::cpu::ChannelGatherParams p;
-  const Shape& shape = out.shape(a);
   p.n = narrow(shape.dims[0]);
-  p.c_a = narrow(shape.dims[1]);
-  p.c_b = pair != nullptr ? narrow(out.shape(pair->second).dims[1]) : 0;
-  p.c_out = narrow(static_cast<std::int64_t>(channels.size()));
+  p.c_a = narrow(out.tensor(x.whole).shape.dims[1]);
+  p.c_out = narrow(shape.dims[1]);
   p.pixels = shape.dims[2] * shape.dims[3];
-  const TensorId first = out.blocked(a);
-  const TensorId second = pair != nullptr ? out.blocked(pair->second) : kAbsent;
-  out.step(kernels::cpu::make_channel_gather(p, channels), {first, second, kAbsent, out.define(node.outputs[0], true)},
-           &node);
+  out.step(kernels::cpu::make_channel_gather(p, x.channels), {x.whole, kAbsent, kAbsent, out.define(y, true)}, &node);
   return {};
 }
 
@@ -253,6 +331,30 @@ Status lower_preprocess(Builder& out, const ir::Node& node) {
 }
 
 }  // namespace
+
+bool reads_by_list(const Builder& out, const ir::Node& node, ir::ValueId value, bool dense) {
+  if (std::count(node.inputs.begin(), node.inputs.end(), value) != 1 || node.inputs[0] != value) {
+    return node.op == "Concat" && dense && node.integer("axis", 0) == 1 && out.wants_blocked(node.outputs[0]);
+  }
+  if (node.op == "takt.ChannelGather") return true;
+  if (node.op == "Concat") return dense && node.integer("axis", 0) == 1 && out.wants_blocked(node.outputs[0]);
+  if (node.op == "MaxPool" || node.op == "AveragePool") return dense;
+  if (node.op != "Conv") return false;
+  const ir::OperatorInputs in{out.graph(), node};
+  const Result<ir::WindowGeometry> g = ir::conv_geometry(node, in.tensors());
+  const Result<kernels::reference::ConvEpilogue> epilogue = ir::epilogue(node);
+  if (!g || !epilogue || in.constant(1) == nullptr) return false;
+  kernels::cpu::ConvParams p;
+  fill_extents(p, in.shape(0), out.shape(node.outputs[0]));
+  fill_window(p, g->window);
+  p.c_in = narrow(in.shape(0).dims[1]);
+  p.c_out = narrow(in.shape(1).dims[0]);
+  p.group = narrow(g->group);
+  p.activation = activation_of(epilogue->activation);
+  p.alpha = epilogue->alpha;
+  p.beta = epilogue->beta;
+  return reads_list(p) || (dense && depthwise(p) && !in.has(3) && keeps_zero(p));
+}
 
 Status lower_image_node(Builder& out, const ir::Node& node, bool* known) {
   *known = true;

@@ -79,6 +79,52 @@ ChannelCopyParams channel_copy(const Shape& in, const Shape& out, std::int64_t f
   return p;
 }
 
+// Every part where its producer writes it, at a block of its own: holes stay behind parts that do not fill theirs.
+// False, and nothing done, where that would be wasteful for those who read it.
+bool concat_with_holes(Builder& out, const ir::Node& node) {
+  const ir::ValueId y = node.outputs[0];
+  const Shape& shape = out.shape(y);
+  std::int64_t blocks = 0;
+  bool aligned = true;
+  const auto whole_of = [&](ir::ValueId x) {
+    const Builder::Mapped* mapped = out.mapped(x);
+    return mapped != nullptr && out.dense(*mapped) && out.can_place(mapped->whole) ? mapped : nullptr;
+  };
+  for (const ir::ValueId x : node.inputs) {
+    const Builder::Mapped* mapped = whole_of(x);
+    const std::int64_t channels = mapped != nullptr ? out.tensor(mapped->whole).shape.dims[1] : out.shape(x).dims[1];
+    aligned = aligned && mapped == nullptr && (x == node.inputs.back() || channels % out.block() == 0);
+    blocks += out.blocks_of(channels);
+  }
+  const std::int64_t filled = out.blocks_of(shape.dims[1]);
+  const bool dense = blocks * 3 <= filled * 4;
+  if (shape.dims[0] != 1 || aligned || blocks > 2 * filled) return false;
+  if (!dense && !out.only_read_by_list(y, false)) return false;
+  Builder::Mapped all;
+  all.whole = out.whole(y, blocks * out.block());
+  std::int64_t at = 0;  // channel of the whole
+  for (const ir::ValueId x : node.inputs) {
+    const Builder::Mapped* mapped = whole_of(x);
+    const Builder::Mapped part = mapped != nullptr ? *mapped : out.channels_of_blocked(x);
+    const std::int64_t channels = out.tensor(part.whole).shape.dims[1];
+    const std::uint64_t offset = bytes_of(at * shape.dims[2] * shape.dims[3], kernels::DType::kF32);
+    if (out.place(part.whole, all.whole, offset)) {
+      ++out.statistics().placements;
+    } else {
+      ir::Type type = out.type(x);
+      type.shape.dims[1] = channels;
+      const TensorId to = out.part(out.graph()[x].name, type, true, all.whole, offset);
+      out.step(make_call(KernelId::kChannelCopy, channel_copy(type.shape, type.shape, 0, 0, channels)),
+               {part.whole, to}, &node);
+      ++out.statistics().copies;
+    }
+    for (const std::int32_t c : part.channels) all.channels.push_back(static_cast<std::int32_t>(at) + c);
+    at += out.blocks_of(channels) * out.block();
+  }
+  out.define_mapped(y, std::move(all));
+  return true;
+}
+
 Status concat_blocked(Builder& out, const ir::Node& node) {
   const ir::ValueId y = node.outputs[0];
   const Shape& shape = out.shape(y);
@@ -155,11 +201,8 @@ Status lower_concat(Builder& out, const ir::Node& node) {
   }
   const bool all_blocked =
       std::all_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId x) { return out.has_blocked(x); });
-  if (axis == 1 && node.inputs.size() == 2 && all_blocked && out.only_gathered(y)) {
-    out.define_pair(y, node.inputs[0], node.inputs[1]);
-    return {};
-  }
   const bool to_blocked = axis == 1 && Builder::can_be_blocked(out.type(y)) && out.wants_blocked(y) && all_blocked;
+  if (to_blocked && concat_with_holes(out, node)) return {};
   return to_blocked ? concat_blocked(out, node) : concat_linear(out, node, axis);
 }
 

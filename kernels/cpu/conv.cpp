@@ -37,6 +37,8 @@ struct Geometry {
   std::ptrdiff_t y_block;          // output (and residual) from block to block
   std::ptrdiff_t kernel_w;
   Activate act;
+  // Of a pointwise convolution whose input channels do not lie in order: where each of them does.
+  const std::ptrdiff_t* channels;
 };
 
 struct Tile {
@@ -98,6 +100,10 @@ HWY_NOINLINE void run_tile(const Geometry& g, const Tile& t, Range rows, Range c
           for (std::ptrdiff_t c = 0; c < g.c_in; ++c, x += g.x_channel, w += kBlock) {
             multiply_add<kBlocks, kPixels, kStride, true>(acc, x, w, g);
           }
+        }
+      } else if (kStride == 1 && g.channels != nullptr) {
+        for (std::ptrdiff_t c = 0; c < g.c_in; ++c, w += kBlock) {
+          multiply_add<kBlocks, kPixels, kStride, false>(acc, x + g.channels[c], w, g);
         }
       } else {
         std::ptrdiff_t left = g.c_in;
@@ -325,16 +331,26 @@ constexpr std::ptrdiff_t kRunBytes = 24 * 1024;
 
 // All pixels of an image lie in a row. Small weights: every group of blocks over a run of pixels, then the next run, so
 // that inputs are read from memory once. Large weights: all pixels for a group, then the next group.
-void conv_pointwise(const void* params, const Operand* operands, int part, int parts) {
-  auto p = load_params<ConvParams>(params);
+void run_pointwise(const ConvParams& p, std::ptrdiff_t c_x, bool mapped, const Operand* operands, int part, int parts) {
   const auto* const x = reinterpret_cast<const float*>(operands[0].data);
   const auto* const w = reinterpret_cast<const float*>(operands[1].data);
   const auto* const residual = p.residual == 1 ? reinterpret_cast<const float*>(operands[2].data) : nullptr;
   auto* const y = reinterpret_cast<float*>(operands[3].data);
-  const Geometry g = geometry_of<false>(p);
+  Geometry g = geometry_of<false>(p);
   const std::ptrdiff_t pixels = std::ptrdiff_t{p.h_out} * p.w_out;
   const std::ptrdiff_t out_blocks = blocks_of(p.c_out), groups = (out_blocks + 1) / 2;
-  const std::ptrdiff_t x_image = pixels * blocks_of(p.c_in) * kBlock, y_image = pixels * out_blocks * kBlock;
+  std::ptrdiff_t channels[kMostMappedChannels];
+  if (mapped) {
+    const std::byte* const list = operands[1].data + out_blocks * g.w_block * std::ptrdiff_t{sizeof(float)};
+    for (std::ptrdiff_t c = 0; c < p.c_in; ++c) {
+      std::int32_t at = 0;
+      std::memcpy(&at, list + c * 4, sizeof(at));
+      if (at < 0 || at >= c_x) at = 0;
+      channels[c] = at / kBlock * g.x_channel + at % kBlock;
+    }
+    g.channels = channels;
+  }
+  const std::ptrdiff_t x_image = pixels * blocks_of(c_x) * kBlock, y_image = pixels * out_blocks * kBlock;
   const int most = most_pixels(out_blocks > 1 ? 2 : 1);
   const bool resident = out_blocks * g.w_block <= kResidentFloats;
   const std::ptrdiff_t per_run =
@@ -361,6 +377,16 @@ void conv_pointwise(const void* params, const Operand* operands, int part, int p
       tile_of<1, false>(blocks, static_cast<int>(last - first))(g, t, {0, 1}, {0, 1});
     }
   }
+}
+
+void conv_pointwise(const void* params, const Operand* operands, int part, int parts) {
+  const auto p = load_params<ConvParams>(params);
+  run_pointwise(p, p.c_in, false, operands, part, parts);
+}
+
+void conv_pointwise_mapped(const void* params, const Operand* operands, int part, int parts) {
+  const auto p = load_params<MappedConvParams>(params);
+  run_pointwise(p.conv, p.c_x, true, operands, part, parts);
 }
 
 // Any group. Groups of whole blocks are dense convolutions side by side; the others go lane by lane: correct, and slow.
@@ -559,11 +585,10 @@ void conv_transpose(const void* params, const Operand* operands, int part, int p
 }  // namespace
 
 std::span<const DeviceHalf> conv_table() {
-  static constexpr DeviceHalf kHalves[] = {{KernelId::kConvDirect, conv_rows<false>},
-                                           {KernelId::kConvPointwise, conv_pointwise},
-                                           {KernelId::kConvFirst, conv_rows<true>},
-                                           {KernelId::kConvGrouped, conv_grouped},
-                                           {KernelId::kConvTranspose, conv_transpose}};
+  static constexpr DeviceHalf kHalves[] = {
+      {KernelId::kConvDirect, conv_rows<false>},      {KernelId::kConvPointwise, conv_pointwise},
+      {KernelId::kConvMapped, conv_pointwise_mapped}, {KernelId::kConvFirst, conv_rows<true>},
+      {KernelId::kConvGrouped, conv_grouped},         {KernelId::kConvTranspose, conv_transpose}};
   return kHalves;
 }
 

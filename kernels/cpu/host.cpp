@@ -169,6 +169,14 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
     case KernelId::kConvDepthwise:
     case KernelId::kConvFirst:
     case KernelId::kConvGrouped: return conv_bytes(id, load<ConvParams>(params), target, out);
+    case KernelId::kConvMapped: {
+      const auto p = load<MappedConvParams>(params);
+      if (p.c_x < 1 || p.conv.c_in > kMostMappedChannels) return kExtents;
+      if (const char* const problem = conv_bytes(KernelId::kConvPointwise, p.conv, target, out)) return problem;
+      out[0] = blocked(p.conv.n, p.c_x, p.conv.h_in, p.conv.w_in, target);
+      out[1] += static_cast<std::uint64_t>(p.conv.c_in) * sizeof(std::int32_t);
+      return out[0] == 0 ? kExtents : nullptr;
+    }
     case KernelId::kConvTranspose: return conv_transpose_bytes(load<ConvParams>(params), target, out);
     case KernelId::kMaxPool:
     case KernelId::kAveragePool: {
@@ -430,6 +438,7 @@ std::uint64_t flops_of(KernelId id, const void* params) {
   switch (id) {
     case KernelId::kConvDirect:
     case KernelId::kConvPointwise:
+    case KernelId::kConvMapped:  // begins with the parameters of the convolution
     case KernelId::kConvDepthwise:
     case KernelId::kConvFirst:
     case KernelId::kConvGrouped: {
@@ -512,20 +521,27 @@ std::vector<std::byte> pack_conv(const ConvParams& p, const float* weights, cons
 }
 
 Call make_conv(const ConvParams& p, const float* weights, const float* bias, bool linear_input, Target target) {
-  const bool pointwise = p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_top == 0 &&
-                         p.pad_left == 0 && p.h_out == p.h_in && p.w_out == p.w_in;
   const bool depthwise = p.group == p.c_in && p.group == p.c_out;
-  const KernelId id = linear_input                ? KernelId::kConvFirst
-                      : p.group == 1 && pointwise ? KernelId::kConvPointwise
-                      : p.group == 1              ? KernelId::kConvDirect
-                      : depthwise                 ? KernelId::kConvDepthwise
-                                                  : KernelId::kConvGrouped;
+  const KernelId id = linear_input      ? KernelId::kConvFirst
+                      : is_pointwise(p) ? KernelId::kConvPointwise
+                      : p.group == 1    ? KernelId::kConvDirect
+                      : depthwise       ? KernelId::kConvDepthwise
+                                        : KernelId::kConvGrouped;
   Call call = make_call(id, p);
   call.constant = pack_conv(p, weights, bias, target);
   call.constant_operand = 1;
   return call;
 }
 
+Call make_mapped_conv(const ConvParams& p, std::int32_t c_x, std::span<const std::int32_t> channels,
+                      const float* weights, const float* bias, Target target) {
+  Call call = make_call(KernelId::kConvMapped, MappedConvParams{p, c_x, 0});
+  call.constant = pack_conv(p, weights, bias, target);
+  const auto bytes = std::as_bytes(channels);
+  call.constant.insert(call.constant.end(), bytes.begin(), bytes.end());
+  call.constant_operand = 1;
+  return call;
+}
 Call make_conv_transpose(const ConvParams& p, const float* weights, const float* bias, Target target) {
   const std::int64_t depth = p.c_in / p.group, width = p.c_out / p.group;
   if (p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.group == 1 && p.pad_top == 0 &&

@@ -52,6 +52,13 @@ std::uint64_t flops_of(KernelId id, const void* params);
 // (group 1, at most 4 input channels); every other kernel wants X blocked. Y is always blocked.
 // weights: f32 [c_out][c_in / group][kernel_h][kernel_w]; bias: c_out floats or nullptr (zero).
 Call make_conv(const ConvParams& params, const float* weights, const float* bias, bool linear_input, Target target);
+// A pointwise one (params.c_in channels) of a blocked X with c_x channels; channels.size() == c_in.
+Call make_mapped_conv(const ConvParams& params, std::int32_t c_x, std::span<const std::int32_t> channels,
+                      const float* weights, const float* bias, Target target);
+constexpr bool is_pointwise(const ConvParams& p) {
+  return p.group == 1 && p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_top == 0 &&
+         p.pad_left == 0 && p.h_out == p.h_in && p.w_out == p.w_in;
+}
 // Whether a convolution may take its input linear.
 constexpr bool takes_linear_input(const ConvParams& p) { return p.group == 1 && p.c_in <= 4; }
 // Transposed: weights f32 [c_in][c_out / group][kernel_h][kernel_w]. One tap with stride 1 is kConvPointwise.

@@ -45,6 +45,7 @@ enum class KernelId : std::uint32_t {
   kGemm = 26,               // GemmParams:           linear A, linear B, [C], linear Y
   kPreprocess = 27,         // kernels::Preprocess:  u8 payload, linear Y f32[1,3,height,width]
   kConvTranspose = 28,      // ConvParams:           blocked X, weights, blocked Y; any group, no residual
+  kConvMapped = 30,         // MappedConvParams:     blocked X, weights and channels, [residual], blocked Y; pointwise
   kLayerNorm = 31,          // LayerNormParams:      linear X, [scale], [bias], linear Y
   kReorderToLast = 32,      // ReorderParams:        blocked X, linear Y [n][pixels][c]
   kSelect = 63,             // SelectParams: condition (bool of one element), A, B, Y; A where it is true, B where not
@@ -87,6 +88,16 @@ struct ConvParams {
   std::int32_t residual = 0;  // 1: the operand is present, of Y's shape, added before the activation; may be Y itself
   Activation activation = Activation::kNone;
   float alpha = 0, beta = 0;
+};
+
+// A pointwise convolution that reads its c_in channels wherever they lie among the c_x of X, whose blocks may have
+// holes: what a concat, a split or a shuffle made of them moves nothing. Behind the packed weights: i32[c_in], the
+// channel of X for each; one outside X reads channel 0.
+inline constexpr std::int32_t kMostMappedChannels = 1024;  // c_in
+struct MappedConvParams {
+  ConvParams conv;
+  std::int32_t c_x = 1;
+  std::int32_t reserved = 0;
 };
 
 struct PoolParams {
@@ -243,6 +254,7 @@ template <class T>
 inline constexpr bool kIsBlock = std::is_trivially_copyable_v<T>&& std::is_standard_layout_v<T>;
 static_assert(kIsBlock<ReorderParams> && sizeof(ReorderParams) == 16);
 static_assert(kIsBlock<ConvParams> && sizeof(ConvParams) == 80);
+static_assert(kIsBlock<MappedConvParams> && sizeof(MappedConvParams) == 88);
 static_assert(kIsBlock<PoolParams> && sizeof(PoolParams) == 72);
 static_assert(kIsBlock<ResizeParams> && sizeof(ResizeParams) == 24);
 static_assert(kIsBlock<PadParams> && sizeof(PadParams) == 40);

@@ -57,6 +57,7 @@ constexpr Entry kEntries[] = {
     entry<cpu::GemmParams>(KernelId::kGemm, "gemm_f32", 4),
     entry<Preprocess>(KernelId::kPreprocess, "preprocess_u8_f32", 2),
     entry<cpu::ConvParams>(KernelId::kConvTranspose, "conv_transpose_f32", 3),
+    entry<cpu::MappedConvParams>(KernelId::kConvMapped, "conv_pointwise_mapped_f32", 4, 2),
     entry<cpu::LayerNormParams>(KernelId::kLayerNorm, "layer_norm_f32", 4, 0),
     entry<cpu::ReorderParams>(KernelId::kReorderToLast, "reorder_to_last_f32", 2),
     entry<cpu::SelectParams>(KernelId::kSelect, "select", 4, 1),

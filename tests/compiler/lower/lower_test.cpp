@@ -101,6 +101,7 @@ TEST(Lower, RandomGraphsEqualTheInterpreter) {
                          "MatMul", "Expand", "Gather", "BatchNormalization", "ReduceMean", "MaxPool", "AveragePool"}) {
     EXPECT_GT(operators[op], 5) << op;
   }
+  EXPECT_GT(kernels_used["conv_pointwise_mapped_f32"], 0);
   EXPECT_GT(sum.placements, 0U);
   EXPECT_GT(sum.in_place, 0U);
   EXPECT_GT(sum.views, 0U);
@@ -287,6 +288,82 @@ TEST(Lower, ConcatAtBlockBordersCopiesNothing) {
   ASSERT_TRUE(lowered) << lowered.error().message;
   EXPECT_EQ(lowered->description.statistics.placements, 3U);
   EXPECT_EQ(lowered->description.statistics.copies, 0U);
+}
+
+// Numbers between -1 and 1 that repeat nowhere soon.
+ir::Constant noise(const kernels::Shape& shape, std::uint32_t seed) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    seed = seed * 1664525U + 1013904223U;
+    values.push_back(static_cast<float>(seed >> 8) / 8388608.0F - 1.0F);
+  }
+  return ir::Constant::of(values, shape);
+}
+
+// Layers of a network one after the other, on images.
+struct Layers {
+  ir::Graph graph;
+  std::uint32_t seed = 1;
+
+  ir::ValueId add(const char* op, std::vector<ir::ValueId> inputs, std::map<std::string, ir::Attribute> attributes) {
+    ir::Node node;
+    node.op = op;
+    node.name = op + std::to_string(graph.nodes.size());
+    node.inputs = std::move(inputs);
+    node.attributes = std::move(attributes);
+    node.outputs = {graph.add_value(node.name + ".y")};
+    const ir::ValueId out = node.outputs[0];
+    const Status added = ir::append(graph, std::move(node));
+    EXPECT_TRUE(added) << added.error().message;
+    return out;
+  }
+  ir::ValueId conv(ir::ValueId x, std::int64_t out, std::int64_t kernel, std::int64_t stride, bool depthwise) {
+    const std::int64_t in = graph[x].type->shape.dims[1];
+    const std::int64_t pad = kernel / 2;
+    const ir::ValueId w = graph.add_constant("w", noise({4, {out, depthwise ? 1 : in, kernel, kernel}}, ++seed));
+    const ir::ValueId b = graph.add_constant("b", noise({1, {out}}, ++seed));
+    return add("Conv", {x, w, b},
+               {{"group", depthwise ? in : std::int64_t{1}},
+                {"strides", std::vector<std::int64_t>{stride, stride}},
+                {"dilations", std::vector<std::int64_t>{1, 1}},
+                {"pads", std::vector<std::int64_t>{pad, pad, pad, pad}},
+                {"activation", std::string("relu")}});
+  }
+  ir::ValueId gather(ir::ValueId x, std::int64_t first, std::int64_t step) {
+    std::vector<std::int64_t> channels;
+    for (std::int64_t c = first; c < graph[x].type->shape.dims[1]; c += step) channels.push_back(c);
+    return add("takt.ChannelGather", {x}, {{"channels", channels}});
+  }
+};
+
+// A unit of a shuffle network, and two readers of its result that take every channel: parts that do not fill their
+// blocks lie side by side with holes, half of the shuffle is a list of channels.
+TEST(Lower, ConcatsWithHolesAndShufflesCopyNothing) {
+  Layers net;
+  const ir::ValueId x = net.graph.add_value("x", f32({4, {1, 24, 9, 11}}));
+  net.graph.inputs = {x};
+  const ir::ValueId a = net.conv(x, 24, 1, 1, false), b = net.conv(x, 24, 3, 1, false);
+  const ir::ValueId first = net.add("Concat", {a, b}, {{"axis", std::int64_t{1}}});
+  const ir::ValueId kept = net.gather(first, 0, 2);
+  const ir::ValueId worked = net.conv(net.conv(net.gather(first, 1, 2), 24, 1, 1, false), 24, 3, 1, true);
+  const ir::ValueId second = net.add("Concat", {kept, worked}, {{"axis", std::int64_t{1}}});
+  const ir::ValueId pooled = net.add("AveragePool", {net.conv(second, 48, 3, 2, true)},
+                                     {{"kernel_shape", std::vector<std::int64_t>{3, 3}},
+                                      {"pads", std::vector<std::int64_t>{1, 1, 1, 1}},
+                                      {"strides", std::vector<std::int64_t>{1, 1}}});
+  const ir::ValueId third = net.add("Concat", {pooled, net.conv(second, 40, 3, 2, false)}, {{"axis", std::int64_t{1}}});
+  net.graph.outputs = {net.conv(third, 20, 1, 1, false), net.conv(second, 10, 1, 1, false)};
+  const std::vector<ir::Constant> inputs = {noise({4, {1, 24, 9, 11}}, 99)};
+  for (const kernels::Target target : test::targets_of_this_machine()) {
+    const Compiled now = compiled(net.graph, target, false);
+    ASSERT_TRUE(now.plan);
+    expect_equal(now, inputs, kernels::name_of(target));
+    EXPECT_EQ(now.plan->description().statistics.copies, 0U);
+    std::map<std::string, int> used;
+    for (std::size_t i = 0; i < now.plan->description().steps.size(); ++i) ++used[now.plan->kernel(i).name];
+    EXPECT_EQ(used["channel_gather_f32"], target == kernels::Target::kAvx512 ? 2 : 1);
+    EXPECT_GT(used["conv_pointwise_mapped_f32"], 0);
+  }
 }
 
 TEST(Lower, StateGoesToItsNextHalf) {

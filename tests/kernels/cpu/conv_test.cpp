@@ -127,6 +127,46 @@ TEST(Conv, EveryWidthUsesItsTile) {
   }
 }
 
+// Channels in any order, some twice, some never, out of a larger tensor; a number out of range reads channel 0.
+TEST(Conv, PointwiseThroughAListOfChannels) {
+  Random random(70);
+  for (int i = 0; i < 60; ++i) {
+    ConvParams p = shaped(random.integer(1, 2), random.integer(1, 40), random.integer(1, 9), random.integer(1, 20),
+                          random.integer(1, 40), 1, 1, 0, 1, 1);
+    p.residual = random.integer(0, 1);
+    p.activation = i % 3 == 0 ? Activation::kRelu : i % 3 == 1 ? Activation::kSilu : Activation::kNone;
+    const std::int32_t c_x = random.integer(1, 70);
+    std::vector<std::int32_t> channels, valid;
+    for (int c = 0; c < p.c_in; ++c) {
+      const bool out_of_range = random.integer(0, 19) == 0;
+      channels.push_back(out_of_range ? random.integer(0, 1) == 0 ? -1 : c_x : random.integer(0, c_x - 1));
+      valid.push_back(out_of_range ? 0 : channels.back());
+    }
+    const Shape4 whole{p.n, c_x, p.h_in, p.w_in}, in{p.n, p.c_in, p.h_in, p.w_in}, out{p.n, p.c_out, p.h_out, p.w_out};
+    const std::int64_t pixels = std::int64_t{p.h_in} * p.w_in;
+    Floats x = random.values(whole.elements(), i % 5 == 0), picked, y(static_cast<std::size_t>(out.elements()));
+    for (int n = 0; n < p.n; ++n) {
+      for (const std::int32_t c : valid) {
+        const auto from = x.begin() + (n * c_x + c) * pixels;
+        picked.insert(picked.end(), from, from + pixels);
+      }
+    }
+    Floats w = random.values(std::int64_t{p.c_out} * p.c_in), bias = random.values(p.c_out);
+    Floats residual = random.values(out.elements());
+    reference::conv2d(tensor_of(picked, in), tensor_of(w, Shape{4, {p.c_out, p.c_in, 1, 1}}),
+                      tensor_of(bias, Shape{1, {p.c_out}}), p.residual != 0 ? tensor_of(residual, out) : Tensor{},
+                      reference::Window{{1, 1}, {1, 1}, {1, 1}, {0, 0}}, 1,
+                      {static_cast<reference::Activation>(p.activation), 0, 0}, tensor_of(y, out));
+    for (const Target target : targets()) {
+      const Call call = make_mapped_conv(p, c_x, channels, w.data(), bias.data(), target);
+      const Bytes packed_r = p.residual != 0 ? bytes_of(to_blocked(residual, out, target, kNaN)) : Bytes{};
+      expect_run(target, call, {bytes_of(to_blocked(x, whole, target, kNaN)), call.constant, packed_r},
+                 to_blocked(y, out, target, 0.0F), text({p}) + " of " + std::to_string(c_x));
+    }
+    if (HasFailure()) return;
+  }
+}
+
 // Kernels, strides, padding and dilation of all kinds, also larger than the picture, where outputs see padding alone.
 TEST(Conv, RandomShapes) {
   Random random(7);

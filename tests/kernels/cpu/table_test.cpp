@@ -65,6 +65,10 @@ std::vector<Call> valid_calls() {
   conv.kernel_h = conv.kernel_w = 1;
   conv.pad_top = conv.pad_left = 0;
   calls.push_back(make_call(KernelId::kConvPointwise, conv));
+  MappedConvParams mapped;
+  mapped.conv = conv;
+  mapped.c_x = 21;
+  calls.push_back(make_call(KernelId::kConvMapped, mapped));
   PoolParams pool;
   pool.c = 5;
   pool.h_in = pool.w_in = 6;
