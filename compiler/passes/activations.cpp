@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -102,6 +103,51 @@ bool sixth_last(Graph& graph, const Uses& uses, std::size_t n) {
   return false;
 }
 
+// What a product is made of: its scalar constants as one number, and the other factors.
+struct Factors {
+  double scalar = 1;
+  std::vector<ValueId> others;
+};
+void collect(const Graph& graph, const Uses& uses, ValueId id, int depth, Factors& factors) {
+  if (const auto value = scalar(graph, id)) {
+    factors.scalar *= static_cast<double>(*value);
+    return;
+  }
+  const Node* node = depth > 0 ? writer_of(graph, uses, id) : nullptr;
+  if (node != nullptr && node->op == "Mul") {
+    for (const ValueId input : node->inputs) collect(graph, uses, input, depth - 1, factors);
+  } else {
+    factors.others.push_back(id);
+  }
+}
+
+// x where `id` is 1 + erf(x / sqrt(2)).
+ValueId of_error_function(const Graph& graph, const Uses& uses, ValueId id) {
+  const Node* add = writer_of(graph, uses, id);
+  const Node* erf =
+      add != nullptr && add->op == "Add" ? writer_of(graph, uses, beside_scalar(graph, *add, 1)) : nullptr;
+  const Node* inner = erf != nullptr && erf->op == "Erf" ? writer_of(graph, uses, erf->inputs[0]) : nullptr;
+  if (inner == nullptr) return ir::kNoValue;
+  if (inner->op == "Div" && is_scalar(graph, inner->inputs[1], std::sqrt(2.0))) return inner->inputs[0];
+  return inner->op == "Mul" ? beside_scalar(graph, *inner, std::sqrt(0.5)) : ir::kNoValue;
+}
+
+// x / 2 * (1 + erf(x / sqrt(2))), the factors in any order.
+bool gelu(Graph& graph, const Uses& uses, std::size_t n) {
+  Node& node = graph.nodes[n];
+  if (node.op != "Mul") return false;
+  Factors factors;
+  for (const ValueId input : node.inputs) collect(graph, uses, input, 2, factors);
+  if (factors.others.size() != 2 || std::fabs(factors.scalar - 0.5) > 1e-6) return false;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ValueId x = factors.others[i];
+    if (of_error_function(graph, uses, factors.others[1 - i]) != x) continue;
+    become(node, "Gelu", x);
+    return true;
+  }
+  return false;
+}
+
 // Clip from 0 without a finite end.
 bool clip_to_relu(Graph& graph, const Uses& /*uses*/, std::size_t n) {
   Node& node = graph.nodes[n];
@@ -119,6 +165,7 @@ Status recognise_activations(Graph& graph) {
   rewrite(graph, product);
   rewrite(graph, sixth_last);
   rewrite(graph, clip_to_relu);
+  rewrite(graph, gelu);
   return {};
 }
 

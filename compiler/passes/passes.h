@@ -23,7 +23,7 @@ Status remove_identities(ir::Graph& graph);
 Status fold_affine(ir::Graph& graph);
 // A Pad with zeros goes into the convolution or average pool behind it.
 Status fold_pads(ir::Graph& graph);
-// x * sigmoid(x) and the spelled-out forms of HardSwish become one operator; Clip from 0 becomes Relu.
+// x * sigmoid(x) and the spelled-out forms of HardSwish and GELU become one operator; Clip from 0 becomes Relu.
 Status recognise_activations(ir::Graph& graph);
 // (x - mean) / sqrt(variance + epsilon) over the last dimension, a product with a constant and a sum with one behind
 // it, become one takt.LayerNorm.

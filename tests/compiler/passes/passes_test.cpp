@@ -293,6 +293,39 @@ TEST(RecogniseActivations, SiluAndHardSwishInEverySpelling) {
   EXPECT_THAT(operators(optimised(base().node("Clip", {"x", "zero"}, {"y"}).output("y"))), ElementsAre("Relu"));
 }
 
+TEST(RecogniseActivations, GeluInEverySpelling) {
+  const auto error_function = [](bool quotient) {
+    OnnxModel model(13);
+    model.input("x", {2, 3, 5})
+        .floats("root", {}, {quotient ? std::sqrt(2.0F) : std::sqrt(0.5F)})
+        .floats("one", {}, {1})
+        .floats("half", {1}, {0.5F});
+    model.node(quotient ? "Div" : "Mul", {"x", "root"}, {"a"})
+        .node("Erf", {"a"}, {"b"})
+        .node("Add", {"b", "one"}, {"c"});
+    return model;
+  };
+  for (const bool quotient : {false, true}) {
+    EXPECT_THAT(
+        operators(optimised(
+            error_function(quotient).node("Mul", {"x", "c"}, {"d"}).node("Mul", {"d", "half"}, {"y"}).output("y"))),
+        ElementsAre("Gelu"));
+    EXPECT_THAT(
+        operators(optimised(
+            error_function(quotient).node("Mul", {"half", "x"}, {"d"}).node("Mul", {"d", "c"}, {"y"}).output("y"))),
+        ElementsAre("Gelu"));
+    EXPECT_THAT(
+        operators(optimised(
+            error_function(quotient).node("Mul", {"c", "half"}, {"d"}).node("Mul", {"x", "d"}, {"y"}).output("y"))),
+        ElementsAre("Gelu"));
+  }
+  // Without the half, and of another value, it is another function.
+  EXPECT_EQ(optimised(error_function(true).node("Mul", {"x", "c"}, {"y"}).output("y")).nodes.size(), 4U);
+  EXPECT_EQ(optimised(error_function(true).node("Mul", {"a", "c"}, {"d"}).node("Mul", {"d", "half"}, {"y"}).output("y"))
+                .nodes.size(),
+            5U);
+}
+
 // As exporters spell it (power or product, quotient or product with an inverse), with and without scale and shift.
 TEST(RecogniseNorms, EverySpelling) {
   for (int spelling = 0; spelling < 16; ++spelling) {
