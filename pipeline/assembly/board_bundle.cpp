@@ -67,15 +67,31 @@ void join(std::vector<transport::TopicSpec>& all, const std::vector<transport::T
   }
 }
 
+// Index into a list by name; one that is not there is a fault of the caller.
+template <class List>
+Result<std::size_t> index_of(const List& list, const std::string& name) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].name == name) return i;
+  }
+  return fail(Code::kInternal, "the pipeline has no '" + name + "' that a mode names");
+}
+
 Status add_transport(const PipelineConfig& config, const std::vector<AdmittedMode>& modes, Bundle& out) {
   for (const AdmittedMode& mode : modes) {
-    std::vector<std::uint64_t> output_bytes;
-    for (std::size_t s = 0; s < mode.problem->stages.size(); ++s) {
-      TAKT_ASSIGN(const auto stage, config.create(s, mode.schedule->choices[s].variant));
-      output_bytes.push_back(stage->output_bytes());
-    }
+    // The pipeline as this mode sees it: its stages only, each in the variant that was chosen.
     PipelineConfig own = config;
     own.problem = *mode.problem;
+    own.stages.clear();
+    std::vector<std::uint64_t> output_bytes;
+    for (std::size_t s = 0; s < mode.problem->stages.size(); ++s) {
+      const sched::Stage& planned = mode.problem->stages[s];
+      const std::string& variant = planned.variants[mode.schedule->choices[s].variant].name;
+      TAKT_ASSIGN(const std::size_t stage, index_of(config.stages, planned.name));
+      TAKT_ASSIGN(const std::size_t chosen, index_of(config.problem.stages[stage].variants, variant));
+      TAKT_ASSIGN(const auto code, config.create(stage, chosen));
+      output_bytes.push_back(code->output_bytes());
+      own.stages.push_back(config.stages[stage]);
+    }
     join(out.topics,
          plan_transport(own, *mode.schedule, output_bytes, transport::Backend::kIceoryxEmbedded, false, 0).topics);
   }
@@ -99,7 +115,8 @@ Result<Bundle> make_bundle(const PipelineConfig& config, const std::vector<Admit
     TAKT_ASSIGN(const Digest digest, digest_file(path));
     out.sources.push_back({role, digest});
   }
-  for (const AdmittedMode& mode : modes) out.modes.push_back({mode.name, *mode.problem, *mode.schedule});
+  for (const AdmittedMode& mode : modes)
+    out.modes.push_back({mode.name, *mode.problem, *mode.schedule, mode.dwell, mode.lost});
   out.changes = changes;
   if (config.rig) {
     out.rig = *config.rig;

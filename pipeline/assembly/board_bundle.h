@@ -1,6 +1,8 @@
 // The bundle of an admitted pipeline: what the board needs of files that only the host can read.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "pipeline/assembly/pipeline_file.h"
@@ -13,6 +15,8 @@ struct AdmittedMode {
   std::string name;
   const sched::Problem* problem = nullptr;
   const sched::Schedule* schedule = nullptr;
+  Duration dwell = {};
+  std::optional<std::uint32_t> lost = {};  // index of the mode to enter when the reference stays lost
 };
 
 // `config` of the pipeline file, whose stages are those of the modes (by name); of a problem by itself it has neither

@@ -59,6 +59,8 @@ struct BundleMode {
   std::string name;
   sched::Problem problem;
   sched::Schedule schedule;
+  Duration dwell = {};                     // a run stays at least this long, in whole hyperperiods
+  std::optional<std::uint32_t> lost = {};  // the mode to enter when the reference of the phase lock stays lost
 };
 // A permitted change of mode, at the end of a hyperperiod.
 struct BundleChange {

@@ -114,6 +114,9 @@ Status check_mode(const Bundle& bundle, const BundleMode& mode) {
                     std::to_string(choice.budget.cores) + " cores");
     }
   }
+  if (mode.dwell.ns < 0) return refuse(where + ": its dwell is negative");
+  if (mode.lost && *mode.lost >= bundle.modes.size())
+    return refuse(where + ": the mode of a lost reference is not there");
   return {};
 }
 

@@ -216,7 +216,7 @@ void fields(A& a, T& v) {
 }
 template <class A, Like<BundleMode> T>
 void fields(A& a, T& v) {
-  a(v.name, v.problem, v.schedule);
+  a(v.name, v.problem, v.schedule, v.dwell, v.lost);
 }
 template <class A, Like<BundleChange> T>
 void fields(A& a, T& v) {

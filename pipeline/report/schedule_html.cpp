@@ -164,12 +164,45 @@ struct Tightest {
   double share = 0;
 };
 
+using Sections = std::vector<std::pair<std::string, std::string>>;  // id, title
+
+std::string document(const std::string& name, const std::string& verdict, const std::string& about,
+                     const Sections& sections, const std::string& body) {
+  std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
+  out += "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n";
+  out += "<title>takt schedule: " + escaped(name) + ", " + verdict + "</title>\n";
+  out += "<style>" + std::string(report_style()) + "</style></head><body>\n";
+  out += "<header><h1>" + escaped(name) + "</h1>\n<p class=\"sub\">takt schedule on " + about + "</p>\n<nav>";
+  for (const auto& [id, title] : sections) out += "<a href=\"#" + id + "\">" + escaped(title) + "</a> ";
+  return out + "</nav></header>\n<main>\n" + body +
+         "</main>\n<footer><p>The same answer in the terminal: takt schedule. For machines: --json. A table is shown "
+         "only after an independent validator has accepted it, a proof only after an independent checker has.</p>"
+         "</footer>\n</body></html>\n";
+}
+
+std::string about(const Problem& problem) {
+  return "board <b>" + escaped(problem.board.name) + "</b>, " + plural(problem.board.cores.size(), "core", "cores") +
+         ", " + plural(problem.stages.size(), "stage", "stages") + ", " +
+         plural(problem.chains.size(), "chain", "chains") +
+         fmt::format(", hyperperiod {:g} ms", problem.hyperperiod.ms());
+}
+
+// "FEASIBLE" and the class of the box around it.
+std::pair<std::string, const char*> badge(Verdict verdict) {
+  std::string word = sched::name_of(verdict);
+  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::toupper(c); });
+  return {word, verdict == Verdict::kFeasible ? "pass" : verdict == Verdict::kInfeasible ? "fail" : "open"};
+}
+
 class Page {
  public:
   Page(const Problem& problem, const Answer& answer, const std::string& command, const sched::Beside& beside)
       : problem_(problem), answer_(answer), command_(command), beside_(beside) {}
 
-  std::string html() {
+  // All sections. `prefix` and `mode` tell those of one mode from those of the next; "" without modes.
+  void fill(const std::string& prefix, const std::string& mode) {
+    prefix_ = prefix;
+    mode_ = mode;
     verdict();
     remedies();
     if (answer_.schedule) {
@@ -183,27 +216,16 @@ class Page {
       others();
       slots();
     }
-    reproduce();
-    std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
-    out += "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n";
-    out += "<title>takt schedule: " + escaped(problem_.name) + ", " + sched::name_of(answer_.verdict) + "</title>\n";
-    out += "<style>" + std::string(report_style()) + "</style></head><body>\n";
-    out += "<header><h1>" + escaped(problem_.name) + "</h1>\n<p class=\"sub\">takt schedule on board <b>" +
-           escaped(problem_.board.name) + "</b>, " + plural(problem_.board.cores.size(), "core", "cores") + ", " +
-           plural(problem_.stages.size(), "stage", "stages") + ", " +
-           plural(problem_.chains.size(), "chain", "chains") +
-           fmt::format(", hyperperiod {:g} ms</p>\n<nav>", problem_.hyperperiod.ms());
-    for (const auto& [id, title] : sections_) out += "<a href=\"#" + id + "\">" + escaped(title) + "</a> ";
-    return out + "</nav></header>\n<main>\n" + out_ +
-           "</main>\n<footer><p>The same answer in the terminal: takt schedule. For machines: --json. A table is shown "
-           "only after an independent validator has accepted it, a proof only after an independent checker has.</p>"
-           "</footer>\n</body></html>\n";
+    if (mode.empty()) reproduce();
   }
+  [[nodiscard]] const std::string& text() const { return out_; }
+  [[nodiscard]] const Sections& sections() const { return sections_; }
 
  private:
   void section(const std::string& id, const std::string& title, const std::string& content) {
-    sections_.emplace_back(id, title);
-    out_ += "<section id=\"" + id + "\"><h2>" + escaped(title) + "</h2>\n" + content + "</section>\n";
+    if (mode_.empty()) sections_.emplace_back(id, title);
+    out_ += "<section id=\"" + prefix_ + id + "\"><h2>" + escaped(mode_.empty() ? title : mode_ + ": " + title) +
+            "</h2>\n" + content + "</section>\n";
   }
   static std::string lead(const std::string& text) { return "<p class=\"lead small\">" + escaped(text) + "</p>\n"; }
   static std::string list(const std::vector<std::string>& items) {
@@ -227,14 +249,12 @@ class Page {
   }
 
   void verdict() {
-    sections_.emplace_back("verdict", "Answer");
-    const char* kind = answer_.verdict == Verdict::kFeasible     ? "pass"
-                       : answer_.verdict == Verdict::kInfeasible ? "fail"
-                                                                 : "open";
-    std::string word = sched::name_of(answer_.verdict);
-    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::toupper(c); });
-    out_ += fmt::format("<section class=\"verdict {}\" id=\"verdict\"><div><span class=\"badge\">{}</span></div><div>",
-                        kind, word);
+    sections_.emplace_back(prefix_ + "verdict", mode_.empty() ? "Answer" : "Mode " + mode_);
+    const auto [word, kind] = badge(answer_.verdict);
+    out_ +=
+        fmt::format("<section class=\"verdict {}\" id=\"{}verdict\"><div><span class=\"badge\">{}</span></div><div>",
+                    kind, prefix_, word);
+    if (!mode_.empty()) out_ += "<h2>Mode " + escaped(mode_) + ", " + about(problem_) + "</h2>\n";
     std::string sentence = answer_.reason;
     if (answer_.verdict == Verdict::kFeasible) {
       sentence = "Every limit is met.";
@@ -463,7 +483,8 @@ class Page {
   const Answer& answer_;
   const std::string& command_;
   const sched::Beside& beside_;
-  std::vector<std::pair<std::string, std::string>> sections_;
+  std::string prefix_, mode_;
+  Sections sections_;
   std::string out_;
 };
 
@@ -476,7 +497,9 @@ std::string table_svg(const Problem& problem, const Schedule& schedule) {
 
 std::string schedule_html(const Problem& problem, const Answer& answer, const std::string& command,
                           const sched::Beside& beside) {
-  return Page(problem, answer, command, beside).html();
+  Page page(problem, answer, command, beside);
+  page.fill("", "");
+  return document(problem.name, sched::name_of(answer.verdict), about(problem), page.sections(), page.text());
 }
 
 }  // namespace takt::pipeline

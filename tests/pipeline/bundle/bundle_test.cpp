@@ -87,6 +87,8 @@ TEST(Bundle, WhatIsWrongIsNamed) {
               HasSubstr("a sensor that the rig does not have"));
   EXPECT_THAT(message([](Bundle& b) { b.stages[0].variants[0].plan = 0; }), HasSubstr("plan and model"));
   EXPECT_THAT(message([](Bundle& b) { b.stages[0].params.keys.pop_back(); }), HasSubstr("parameters of stage"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[1].dwell.ns = -1; }), HasSubstr("dwell is negative"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[1].lost = 3; }), HasSubstr("lost reference is not there"));
   EXPECT_THAT(message([](Bundle& b) { b.changes[1].to = 9; }), HasSubstr("not there"));
   EXPECT_THAT(message([](Bundle& b) { b.changes[1] = b.changes[0]; }), HasSubstr("declared twice"));
   EXPECT_THAT(message([](Bundle& b) { b.changes[0].drain.ns = -1; }), HasSubstr("drain"));

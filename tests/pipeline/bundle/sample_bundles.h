@@ -17,7 +17,7 @@ inline Bundle sample_bundle() {
   const auto add = [&](const std::string& name, sched::Problem problem) {
     problem.name = name;
     const sched::Answer answer = sched::synthesize(problem, {1, 2'000});
-    bundle.modes.push_back({name, problem, *answer.schedule});
+    bundle.modes.push_back({name, problem, *answer.schedule, milliseconds(500), {}});
   };
   sched::Problem full = sched::test::perception();
   for (sched::Stage& stage : full.stages) {
