@@ -123,6 +123,7 @@ Result<std::vector<std::byte>> compile_onnx(std::span<const std::byte> onnx, con
   TAKT_RETURN_IF_ERROR(check_parts(options.parts));
   ImportOptions import;
   if (!options.source.empty()) import.source = options.source;
+  import.folder = options.folder;
   import.dims = options.dims;
   import.input_shapes = options.input_shapes;
   import.loops = options.loops;

@@ -47,6 +47,7 @@ struct Options {
   kernels::Target target = kernels::best_target();
   std::vector<std::uint16_t> parts = {1, 2};  // workers that the plan admits: 1, then ascending to 64
   std::string source;                         // the file's name, for messages
+  std::string folder;                         // of the model, for weights that lie beside it; empty: those are refused
   std::map<std::string, std::int64_t> dims;   // values of the model's symbolic dimensions, by name
   // Whole shapes of the model's inputs, by input; they fix symbolic dimensions too.
   std::map<std::string, kernels::Shape> input_shapes;

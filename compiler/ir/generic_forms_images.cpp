@@ -251,7 +251,7 @@ std::uint64_t conv_transpose_flops(const OperatorInputs& in, std::span<const Typ
 std::uint64_t pool_flops(const OperatorInputs& in, std::span<const Type> out) {
   std::uint64_t taps = 1;
   for (const std::int64_t extent : in.node.integers("kernel_shape")) taps *= static_cast<std::uint64_t>(extent);
-  return elements_of(out[0]) * taps;
+  return elements_of(out[0]) * std::min(taps, std::uint64_t{1} << 32);  // beyond, the product would not fit
 }
 std::uint64_t lrn_flops(const OperatorInputs& in, std::span<const Type> out) {
   return elements_of(out[0]) * (40 + 2 * static_cast<std::uint64_t>(in.node.integer("size", 1)));

@@ -409,13 +409,15 @@ Result<ResizeGeometry> resize_geometry(const Node& node, Tensors inputs) {
   ResizeGeometry g;
   g.out = x;
   const std::string mode = node.text("mode", "nearest");
-  if (mode != "nearest" && mode != "linear") {
-    return refuse("mode \"" + printable(mode) + "\" is not supported; expected nearest or linear");
+  if (mode != "nearest" && mode != "linear" && mode != "cubic") {
+    return refuse("mode \"" + printable(mode) + "\" is not supported; expected nearest, linear or cubic");
   }
   g.linear = mode == "linear";
-  if (node.integer("antialias", 0) != 0) return refuse("antialias is not supported");
+  g.cubic = mode == "cubic";
   const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
-  if (policy != "stretch") return refuse("keep_aspect_ratio_policy \"" + printable(policy) + "\" is not supported");
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") {
+    return refuse("keep_aspect_ratio_policy \"" + printable(policy) + "\" is not supported");
+  }
   static constexpr std::pair<std::string_view, Coordinates> kCoordinates[] = {
       {"half_pixel", Coordinates::kHalfPixel},
       {"pytorch_half_pixel", Coordinates::kPytorchHalfPixel},
@@ -465,9 +467,21 @@ Result<ResizeGeometry> resize_geometry(const Node& node, Tensors inputs) {
     axis.roi_end = 1;
     g.axes.push_back(axis);
   }
+  // One scale for all, the smallest or the largest that the sizes ask for.
+  double common = 0;
+  for (std::size_t i = 0; i < sizes.size() && policy != "stretch"; ++i) {
+    const std::int64_t in = x.dims[axes[i]];
+    const double scale = in > 0 ? static_cast<double>(sizes[i]) / static_cast<double>(in) : 1;
+    common = i == 0 ? scale : policy == "not_larger" ? std::min(common, scale) : std::max(common, scale);
+  }
   for (std::size_t i = 0; i < count; ++i) {
     kernels::reference::ResizeAxis& a = g.axes[static_cast<std::size_t>(axes[i])];
-    if (!scales.empty()) {
+    if (scales.empty() && policy != "stretch") {
+      if (!(common > 0) || !(common * static_cast<double>(a.in) < 0x1p31)) return refuse("a size is not usable");
+      a.scale = common;
+      a.out = static_cast<std::int64_t>(std::floor(common * static_cast<double>(a.in) + 0.5));
+      a.length = static_cast<double>(a.out);
+    } else if (!scales.empty()) {
       if (!(scales[i] > 0) || !(scales[i] * static_cast<float>(a.in) < 0x1p31F)) return refuse("a scale is not usable");
       a.scale = static_cast<double>(scales[i]);
       a.out = static_cast<std::int64_t>(std::floor(scales[i] * static_cast<float>(a.in)));
@@ -486,14 +500,6 @@ Result<ResizeGeometry> resize_geometry(const Node& node, Tensors inputs) {
     if (a.in == 0 && a.out > 0) return refuse("nothing can be resized to " + std::to_string(a.out));
     g.out.dims[axes[i]] = a.out;
   }
-  for (int d = 0; g.linear && d < x.rank; ++d) {
-    const auto& a = g.axes[static_cast<std::size_t>(d)];
-    if (d < x.rank - 2 && (a.in != a.out || a.roi_begin != 0 || a.roi_end != 1)) {
-      return refuse("linear mode over " + to_string(x) + " to " + to_string(g.out) +
-                    " is not supported; only the last two dimensions may change");
-    }
-  }
-  if (g.linear && x.rank < 2) return refuse("linear mode expects rank 2 or more, found " + to_string(x));
   return g;
 }
 

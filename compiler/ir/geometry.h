@@ -52,11 +52,12 @@ float pad_value(Tensors inputs);
 struct ResizeGeometry {
   Shape out;
   bool linear = false;
+  bool cubic = false;
   std::vector<kernels::reference::ResizeAxis> axes;  // one for each dimension
   kernels::reference::Nearest nearest = kernels::reference::Nearest::kRoundPreferFloor;
   float extrapolation = 0;
 };
-// Linear only where all but the last two dimensions stay.
+// Every form of ONNX; what the IR's Resize takes of it, its shape rule says.
 Result<ResizeGeometry> resize_geometry(const Node& node, Tensors inputs);
 
 // Sizes along the axis, one for each output; their sum is the extent.

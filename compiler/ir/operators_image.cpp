@@ -14,7 +14,16 @@ using kernels::Tensor;
 Result<Types> infer_resize(const OperatorInputs& in) {
   TAKT_RETURN_IF_ERROR(one_output(in));
   TAKT_ASSIGN(const ResizeGeometry g, resize_geometry(in.node, in.tensors()));
+  if (g.cubic || in.node.integer("antialias", 0) != 0) {
+    return fail(Code::kInput, "cubic and antialiased resizing is takt.Resample, one axis at a time");
+  }
   if (g.linear) TAKT_RETURN_IF_ERROR(expect_type(in, 0, {DType::kF32}));
+  if (g.linear && g.axes.size() < 2) return fail(Code::kInput, "linear mode expects rank 2 or more");
+  for (std::size_t d = 0; g.linear && d + 2 < g.axes.size(); ++d) {
+    if (g.axes[d].in != g.axes[d].out || g.axes[d].roi_begin != 0 || g.axes[d].roi_end != 1) {
+      return fail(Code::kInput, "linear mode over other dimensions than the last two");
+    }
+  }
   return Types{{in.type(0).dtype, g.out}};
 }
 

@@ -211,6 +211,7 @@ class Importer : private Scopes {
     graph_.name = proto_.name();
     if (proto_.sparse_initializer_size() > 0) return refuse("sparse initializers are not supported");
     loops_ = options.loops;
+    folder_ = options.folder;
     states_ = options.states;
     TAKT_RETURN_IF_ERROR(declared_states());
     TAKT_RETURN_IF_ERROR(initializers(proto_));
@@ -333,7 +334,7 @@ class Importer : private Scopes {
         }
         continue;
       }
-      auto constant = read_tensor(tensor);
+      auto constant = read_tensor(tensor, folder_);
       if (!constant) return fail(std::move(constant).error().with_context("initializer " + printable(tensor.name())));
       if (&proto == &proto_ && states_.count(tensor.name()) != 0) {
         first_values_[tensor.name()] = std::make_shared<const ir::Constant>(*std::move(constant));
@@ -526,6 +527,7 @@ class Importer : private Scopes {
   const ::onnx::ModelProto& model_;
   const ::onnx::GraphProto& proto_;
   std::int64_t opset_;
+  std::string folder_;
   ir::Graph graph_;
   std::unordered_map<std::string, ValueId> values_;              // of the graph whose nodes are being read
   std::vector<std::unordered_map<std::string, ValueId>> outer_;  // of those around it

@@ -15,7 +15,8 @@
 namespace takt::compiler {
 
 struct ImportOptions {
-  std::string source = "model";                   // the file's name, for messages
+  std::string source = "model";  // the file's name, for messages
+  std::string folder = {};       // of the model, for tensors whose data lie beside it; empty: those are refused
   std::map<std::string, std::int64_t> dims = {};  // values of symbolic dimensions, by their names in the model
   // Whole shapes of inputs, by input; the symbolic dimensions that they fix hold for the other inputs too.
   std::map<std::string, kernels::Shape> input_shapes = {};
@@ -32,7 +33,7 @@ struct ImportOptions {
 // kInput: no ONNX file, damaged (with the byte offset), inconsistent (with the node), cyclic, dimensions that are not
 // fixed (all listed), operators that takt does not have (all listed: domain, name, operator set, count, nodes), loops
 // without a known maximum. Branches and loops become nodes under guards (control.h).
-// Never throws; reads nothing but `bytes`.
+// Never throws; reads nothing but `bytes` and, where it is named, files below `folder`.
 Result<ir::Graph> import_onnx(std::span<const std::byte> bytes, const ImportOptions& options);
 
 }  // namespace takt::compiler

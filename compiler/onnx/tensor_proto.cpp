@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "compiler/onnx/external_data.h"
+
 namespace takt::compiler {
 namespace {
 
@@ -25,6 +27,14 @@ int typed_size(const ::onnx::TensorProto& tensor, DType dtype) {
     case DType::kU32:
     case DType::kU64: return tensor.uint64_data_size();
     default: return tensor.int32_data_size();
+  }
+}
+
+// A bool is 0 or 1 in memory, whatever the file says.
+void settle_truth(Constant* constant) {
+  if (constant->dtype != DType::kBool) return;
+  for (std::byte& byte : constant->bytes) {
+    if (byte != std::byte{0}) byte = std::byte{1};
   }
 }
 
@@ -56,8 +66,9 @@ Result<ir::DType> element_type(std::int32_t onnx_type) {
                                 "to 64 bits and BOOL are)");
 }
 
-Result<ir::Constant> read_tensor(const ::onnx::TensorProto& tensor) {
-  if (tensor.data_location() == ::onnx::TensorProto::EXTERNAL || tensor.external_data_size() > 0) {
+Result<ir::Constant> read_tensor(const ::onnx::TensorProto& tensor, const std::string& folder) {
+  const bool external = tensor.data_location() == ::onnx::TensorProto::EXTERNAL || tensor.external_data_size() > 0;
+  if (external && folder.empty()) {
     return fail(Code::kInput,
                 "its data lie in another file; save the model as one file (in Python: "
                 "onnx.save(onnx.load(path), out, save_as_external_data=False))");
@@ -73,6 +84,12 @@ Result<ir::Constant> read_tensor(const ::onnx::TensorProto& tensor) {
   if (!ir::within_limits(shape)) return fail(Code::kInput, "a shape of " + type + " is not possible");
   const auto elements = static_cast<std::uint64_t>(shape.elements());
   const std::uint64_t bytes = elements * kernels::size_of(dtype);
+  if (external) {
+    TAKT_ASSIGN(std::vector<std::byte> data, read_external(tensor, folder, bytes));
+    Constant constant{dtype, shape, std::move(data)};
+    settle_truth(&constant);
+    return constant;
+  }
   if (tensor.has_raw_data()) {
     if (tensor.raw_data().size() != bytes) {
       return fail(Code::kInput, type + " needs " + std::to_string(bytes) + " bytes, the file holds " +
@@ -80,10 +97,7 @@ Result<ir::Constant> read_tensor(const ::onnx::TensorProto& tensor) {
     }
     Constant constant = Constant::allocate(dtype, shape);
     if (bytes > 0) std::memcpy(constant.bytes.data(), tensor.raw_data().data(), bytes);
-    // A bool is 0 or 1 in memory, whatever the file says.
-    for (std::size_t i = 0; dtype == DType::kBool && i < bytes; ++i) {
-      if (constant.bytes[i] != std::byte{0}) constant.bytes[i] = std::byte{1};
-    }
+    settle_truth(&constant);
     return constant;
   }
   if (static_cast<std::uint64_t>(typed_size(tensor, dtype)) != elements) {

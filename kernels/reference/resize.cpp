@@ -4,7 +4,6 @@
 #include <cmath>
 
 namespace takt::kernels::reference {
-namespace {
 
 // ONNX operator specification, Resize-19.
 double coordinate(const ResizeAxis& a, std::int64_t position) {
@@ -31,6 +30,8 @@ double coordinate(const ResizeAxis& a, std::int64_t position) {
 bool outside(const ResizeAxis& a, double x) {
   return a.coordinates == Coordinates::kTfCropAndResize && (x < 0 || x > static_cast<double>(a.in - 1));
 }
+
+namespace {
 
 double round_to_index(double x, Nearest nearest) {
   switch (nearest) {

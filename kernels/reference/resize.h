@@ -31,6 +31,10 @@ struct ResizeAxis {
   double roi_end = 1;
 };
 
+// The input coordinate of an output position, and whether kTfCropAndResize leaves the input there.
+double coordinate(const ResizeAxis& axis, std::int64_t position);
+bool outside(const ResizeAxis& axis, double coordinate);
+
 // Input index per output position; -1 where kTfCropAndResize leaves the input.
 std::vector<std::int64_t> nearest_table(const ResizeAxis& axis, Nearest nearest);
 

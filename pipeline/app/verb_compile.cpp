@@ -157,6 +157,8 @@ Status run(const Options& options) {
     TAKT_ASSIGN(onnx, read_file(options.model));
     compile.name = fs::path(options.model).stem().string();
     compile.source = options.model;
+    const fs::path folder = fs::path(options.model).parent_path();
+    compile.folder = folder.empty() ? "." : folder.string();
   }
   sources.push_back(compile.source);
 

@@ -3,7 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <map>
 
 #include "compiler/ir/operators.h"
 #include "tests/support/onnx_model.h"
@@ -15,6 +20,8 @@ using test::OnnxModel;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 Result<ir::Graph> import_model(const OnnxModel& model, ImportOptions options = {}) {
@@ -420,6 +427,98 @@ TEST(OnnxRefusal, DeepNesting) {
 TEST(OnnxRefusal, ControlCharactersOfNamesStayOutOfMessages) {
   const std::string message = error_of(OnnxModel(13).input("x", {1}).node("Bad\n\x1b[31mOp", {"x"}, {"y"}).output("y"));
   EXPECT_THAT(message, HasSubstr("Bad\\x0a\\x1b[31mOp"));
+}
+
+// --- data beside the model
+
+class BesideTheModel : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(TAKT_BINARY_DIR) / ("external_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_ / "model" / "weights");
+    write("model/weights/w.bin", std::vector<float>{0, 1, 2, 3, 4});
+    write("outside.bin", std::vector<float>{9, 9, 9, 9});
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& name, const std::vector<float>& values) const {
+    std::ofstream file(folder_ / name, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * 4));
+  }
+  // x + w, where w of three elements lies where `place` says.
+  static OnnxModel model(const std::map<std::string, std::string>& place) {
+    auto model = OnnxModel(13).input("x", {3}).floats("w", {3}, {}).node("Add", {"x", "w"}, {"y"}).output("y");
+    auto* tensor = model.model.mutable_graph()->mutable_initializer(0);
+    tensor->set_data_location(::onnx::TensorProto::EXTERNAL);
+    for (const auto& [key, value] : place) {
+      auto* entry = tensor->add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    return model;
+  }
+  [[nodiscard]] Result<ir::Graph> read(const std::map<std::string, std::string>& place) const {
+    const std::string bytes = model(place).bytes();
+    return import_onnx(std::as_bytes(std::span(bytes)), {.folder = (folder_ / "model").string()});
+  }
+  [[nodiscard]] std::string refused(const std::map<std::string, std::string>& place) const {
+    const auto graph = read(place);
+    return graph ? "" : graph.error().message;
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(BesideTheModel, DataAreRead) {
+  const auto graph = read({{"location", "weights/w.bin"}, {"offset", "4"}, {"length", "12"}});
+  ASSERT_TRUE(graph) << graph.error().message;
+  bool found = false;
+  for (const auto& value : graph->values) {
+    if (value.name != "w") continue;
+    found = true;
+    const auto* w = value.constant->tensor().as<float>();
+    EXPECT_EQ(std::vector<float>(w, w + 3), (std::vector<float>{1, 2, 3}));
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST_F(BesideTheModel, NothingOutsideTheFolderIsRead) {
+  std::filesystem::create_symlink(folder_ / "outside.bin", folder_ / "model" / "link.bin");
+  std::filesystem::create_directory_symlink(folder_, folder_ / "model" / "up");
+  EXPECT_THAT(refused({{"location", "../outside.bin"}}), HasSubstr("does not stay in the model's folder"));
+  EXPECT_THAT(refused({{"location", "weights/../../outside.bin"}}), HasSubstr("does not stay"));
+  EXPECT_THAT(refused({{"location", (folder_ / "outside.bin").string()}}), HasSubstr("absolute path"));
+  EXPECT_THAT(refused({{"location", "link.bin"}}), HasSubstr("symbolic link"));
+  EXPECT_THAT(refused({{"location", "up/outside.bin"}}), Not(IsEmpty()));
+  EXPECT_THAT(refused({{"location", "weights"}}), HasSubstr("no plain file"));
+  EXPECT_THAT(refused({{"location", "absent.bin"}}), HasSubstr("absent.bin"));
+  EXPECT_THAT(refused({}), HasSubstr("without a location"));
+}
+
+TEST_F(BesideTheModel, SizesAreCompared) {
+  EXPECT_THAT(refused({{"location", "weights/w.bin"}, {"offset", "12"}}), HasSubstr("beyond its end at 20"));
+  EXPECT_THAT(refused({{"location", "weights/w.bin"}, {"offset", "18446744073709551615"}}),
+              HasSubstr("beyond its end"));
+  EXPECT_THAT(refused({{"location", "weights/w.bin"}, {"offset", "-4"}}), HasSubstr("offset is"));
+  EXPECT_THAT(refused({{"location", "weights/w.bin"}, {"length", "16"}}), HasSubstr("needs 12 bytes"));
+}
+
+// --- f16 and bf16 are stored; f32 is computed in
+
+TEST(OnnxNarrowTypes, ComputingIsWidenedAndResultsKeepTheirTypes) {
+  const auto half = ::onnx::TensorProto::FLOAT16;
+  const auto graph = import_model(OnnxModel(14)
+                                      .input("x", {2}, half)
+                                      .node("Exp", {"x"}, {"e"})
+                                      .node("Reshape", {"e", "shape"}, {"r"})
+                                      .integers("shape", {2, 1})
+                                      .node("TopK", {"r", "k"}, {"y", "at"})
+                                      .integers("k", {1})
+                                      .with("axis", std::int64_t{0})
+                                      .output("y", {1, 1}, half)
+                                      .output("at", {1, 1}, ::onnx::TensorProto::INT64));
+  ASSERT_TRUE(graph) << graph.error().message;
+  std::vector<std::string> ops;
+  for (const auto& node : graph->nodes) ops.push_back(node.op);
+  EXPECT_THAT(ops, ElementsAre("Cast", "Exp", "Cast", "Reshape", "Cast", "TopK", "Cast", "Identity"));
 }
 
 }  // namespace
