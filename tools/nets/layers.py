@@ -10,19 +10,18 @@ ACTIVATIONS = {"relu": nn.ReLU, "relu6": nn.ReLU6, "silu": nn.SiLU, "hardswish":
 BRANCH = 0.4
 
 
-def branch_norm(channels, eps=1e-5):
-    """The norm that ends the branch beside a shortcut. Training leaves these small; at full scale each shortcut would
-    double the variance, and a deep network would amplify its own rounding."""
-    norm = nn.BatchNorm2d(channels, eps=eps)
-    norm.scale = BRANCH
-    return norm
+def ends_branch(layer):
+    """The layer with weights that ends the branch beside a shortcut. Training leaves these small; at full scale each
+    shortcut would double the variance, and a deep network would amplify its own rounding."""
+    layer.scale = BRANCH
+    return layer
 
 
 def unit(inputs, outputs, size=1, stride=1, groups=1, act="relu", eps=1e-5, branch=False):
     """Convolution (padding of half its size), BatchNorm, activation."""
-    norm = branch_norm(outputs, eps) if branch else nn.BatchNorm2d(outputs, eps=eps)
-    return nn.Sequential(nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False), norm,
-                         ACTIVATIONS[act]())
+    norm = nn.BatchNorm2d(outputs, eps=eps)
+    return nn.Sequential(nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False),
+                         ends_branch(norm) if branch else norm, ACTIVATIONS[act]())
 
 
 class Squeeze(nn.Module):
@@ -44,7 +43,7 @@ def randomise(network, seed):
         if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)):
             weight = module.weight
             fan = weight[0].numel() if not isinstance(module, nn.ConvTranspose2d) else weight.shape[0]
-            nn.init.normal_(weight, std=fan**-0.5)
+            nn.init.normal_(weight, std=fan**-0.5 * getattr(module, "scale", 1.0))
             if module.bias is not None:
                 nn.init.normal_(module.bias, std=0.1)
         elif isinstance(module, (nn.BatchNorm2d, nn.LayerNorm)):

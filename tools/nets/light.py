@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from layers import Squeeze, branch_norm, unit
+from layers import Squeeze, ends_branch, unit
 
 
 class Shuffled(nn.Module):
@@ -72,7 +72,9 @@ class Same(nn.Module):
     def __init__(self, inputs, outputs, size=1, stride=1, groups=1, act=True, branch=False):
         super().__init__()
         self.conv = nn.Conv2d(inputs, outputs, size, stride, groups=groups, bias=False)
-        self.norm, self.act = branch_norm(outputs, 1e-3) if branch else nn.BatchNorm2d(outputs, eps=1e-3), act
+        self.norm, self.act = nn.BatchNorm2d(outputs, eps=1e-3), act
+        if branch:
+            ends_branch(self.norm)
 
     def forward(self, x):
         x = self.norm(self.conv(same(x, self.conv.kernel_size[0], self.conv.stride[0])))

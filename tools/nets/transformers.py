@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from classifiers import ResNet50
-from layers import unit
+from layers import ends_branch, unit
 
 
 class Attention(nn.Module):
@@ -15,7 +15,8 @@ class Attention(nn.Module):
     def __init__(self, width, heads=8):
         super().__init__()
         self.heads = heads
-        self.q, self.k, self.v, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.q, self.k, self.v = (nn.Linear(width, width) for _ in range(3))
+        self.out = ends_branch(nn.Linear(width, width))
 
     def split(self, x):
         batch, count, width = x.shape
@@ -28,7 +29,7 @@ class Attention(nn.Module):
 
 
 def feed(width, inner, act=nn.ReLU):
-    return nn.Sequential(nn.Linear(width, inner), act(), nn.Linear(inner, width))
+    return nn.Sequential(nn.Linear(width, inner), act(), ends_branch(nn.Linear(inner, width)))
 
 
 def head(width, outputs, layers=3):
@@ -139,7 +140,7 @@ class Deformable(nn.Module):
         self.heads, self.extents = heads, extents
         count = heads * len(extents) * self.POINTS
         self.offsets, self.weights = nn.Linear(width, 2 * count), nn.Linear(width, count)
-        self.value, self.out = nn.Linear(width, width), nn.Linear(width, width)
+        self.value, self.out = nn.Linear(width, width), ends_branch(nn.Linear(width, width))
 
     def forward(self, query, boxes, memory):
         batch, count, width = query.shape
@@ -193,6 +194,8 @@ class RtDetr(nn.Module):
         self.position = nn.Sequential(nn.Linear(4, 2 * channels), nn.ReLU(), nn.Linear(2 * channels, channels))
         self.decoder = nn.ModuleList(DecoderLayer(channels, 1024, Deformable(channels, extents)) for _ in range(3))
         self.boxes = nn.ModuleList(head(channels, 4) for _ in range(3))
+        for refine in self.boxes:
+            ends_branch(refine[-1])
         self.classes = nn.Linear(channels, classes)
 
     @staticmethod
