@@ -21,9 +21,10 @@ ReorderParams reorder_params(const Shape& shape) {
 
 }  // namespace
 
-Builder::Builder(const ir::Graph& graph, const Options& options)
+Builder::Builder(const ir::Graph& graph, const Options& options, std::int64_t most_spread)
     : graph_(graph),
       options_(options),
+      most_spread_(most_spread),
       forms_(graph.values.size()),
       wants_blocked_(graph.values.size(), false),
       consumers_(graph.consumers()) {

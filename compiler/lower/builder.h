@@ -21,7 +21,7 @@ inline constexpr TensorId kAbsent = plan::kNone;
 
 class Builder {
  public:
-  Builder(const ir::Graph& graph, const Options& options);
+  Builder(const ir::Graph& graph, const Options& options, std::int64_t most_spread);
 
   const ir::Graph& graph() const { return graph_; }
   kernels::Target target() const { return options_.target; }
@@ -54,7 +54,10 @@ class Builder {
     TensorId whole = kAbsent;
     std::vector<std::int32_t> channels;
   };
+  // So many times the blocks that its channels would fill may a value be spread over.
+  [[nodiscard]] std::int64_t most_spread() const { return most_spread_; }
   void define_mapped(ir::ValueId value, Mapped mapped) { mapped_[value] = std::move(mapped); }
+  [[nodiscard]] bool any_mapped() const { return !mapped_.empty(); }
   // nullptr where the value exists as a blocked tensor, or not at all yet.
   [[nodiscard]] const Mapped* mapped(ir::ValueId value) const;
   // The tensor that holds the channels of a value that exists blocked or mapped, and which they are.
@@ -118,6 +121,7 @@ class Builder {
 
   const ir::Graph& graph_;
   Options options_;
+  std::int64_t most_spread_;
   std::vector<Forms> forms_;                 // by value
   std::vector<bool> wants_blocked_;          // by value
   std::vector<std::vector<int>> consumers_;  // by value

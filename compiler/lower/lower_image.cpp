@@ -304,10 +304,10 @@ Status lower_channel_gather(Builder& out, const ir::Node& node) {
     channels.push_back(x.channels[static_cast<std::size_t>(c)]);
     touched.insert(channels.back() / out.block());
   }
-  // Readers go through at most twice the blocks that the channels would fill; more costs them more than a gather.
   const std::int64_t filled = out.blocks_of(static_cast<std::int64_t>(channels.size()));
   x.channels = std::move(channels);
-  if (static_cast<std::int64_t>(touched.size()) <= 2 * filled && out.only_read_by_list(y, out.dense(x))) {
+  if (static_cast<std::int64_t>(touched.size()) <= out.most_spread() * filled &&
+      out.only_read_by_list(y, out.dense(x))) {
     out.define_mapped(y, std::move(x));
     ++out.statistics().views;
     return {};
@@ -333,11 +333,10 @@ Status lower_preprocess(Builder& out, const ir::Node& node) {
 }  // namespace
 
 bool reads_by_list(const Builder& out, const ir::Node& node, ir::ValueId value, bool dense) {
-  if (std::count(node.inputs.begin(), node.inputs.end(), value) != 1 || node.inputs[0] != value) {
-    return node.op == "Concat" && dense && node.integer("axis", 0) == 1 && out.wants_blocked(node.outputs[0]);
-  }
+  // A concat takes what the value is mapped into, or gathers it.
+  if (node.op == "Concat") return node.integer("axis", 0) == 1 && out.wants_blocked(node.outputs[0]);
+  if (std::count(node.inputs.begin(), node.inputs.end(), value) != 1 || node.inputs[0] != value) return false;
   if (node.op == "takt.ChannelGather") return true;
-  if (node.op == "Concat") return dense && node.integer("axis", 0) == 1 && out.wants_blocked(node.outputs[0]);
   if (node.op == "MaxPool" || node.op == "AveragePool") return dense;
   if (node.op != "Conv") return false;
   const ir::OperatorInputs in{out.graph(), node};

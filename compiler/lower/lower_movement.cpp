@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "compiler/ir/geometry.h"
 #include "compiler/ir/operators.h"
@@ -84,42 +86,65 @@ ChannelCopyParams channel_copy(const Shape& in, const Shape& out, std::int64_t f
 bool concat_with_holes(Builder& out, const ir::Node& node) {
   const ir::ValueId y = node.outputs[0];
   const Shape& shape = out.shape(y);
-  std::int64_t blocks = 0;
-  bool aligned = true;
-  const auto whole_of = [&](ir::ValueId x) {
-    const Builder::Mapped* mapped = out.mapped(x);
-    return mapped != nullptr && out.dense(*mapped) && out.can_place(mapped->whole) ? mapped : nullptr;
-  };
-  for (const ir::ValueId x : node.inputs) {
-    const Builder::Mapped* mapped = whole_of(x);
-    const std::int64_t channels = mapped != nullptr ? out.tensor(mapped->whole).shape.dims[1] : out.shape(x).dims[1];
-    aligned = aligned && mapped == nullptr && (x == node.inputs.back() || channels % out.block() == 0);
-    blocks += out.blocks_of(channels);
-  }
+  if (shape.dims[0] != 1) return false;
   const std::int64_t filled = out.blocks_of(shape.dims[1]);
-  const bool dense = blocks * 3 <= filled * 4;
-  if (shape.dims[0] != 1 || aligned || blocks > 2 * filled) return false;
-  if (!dense && !out.only_read_by_list(y, false)) return false;
+  // What is mapped already goes in with all that it is mapped into, once, unless that is too much: then it is gathered.
+  const auto blocks_with = [&](bool wholes) {
+    std::int64_t blocks = 0;
+    std::set<TensorId> counted;
+    for (const ir::ValueId x : node.inputs) {
+      const Builder::Mapped* mapped = wholes ? out.mapped(x) : nullptr;
+      if (mapped == nullptr) {
+        blocks += out.blocks_of(out.shape(x).dims[1]);
+      } else if (counted.insert(mapped->whole).second) {
+        blocks += out.blocks_of(out.tensor(mapped->whole).shape.dims[1]);
+      }
+    }
+    return blocks;
+  };
+  const auto accepted = [&](std::int64_t blocks) {
+    return blocks * 3 <= filled * 4 || (blocks <= out.most_spread() * filled && out.only_read_by_list(y, false));
+  };
+  const bool some_mapped = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId x) {
+    return out.mapped(x) != nullptr && out.can_place(out.mapped(x)->whole);
+  });
+  const bool wholes = some_mapped && accepted(blocks_with(true));
+  bool aligned = !wholes;
+  for (const ir::ValueId x : node.inputs) {
+    aligned = aligned && (x == node.inputs.back() || out.shape(x).dims[1] % out.block() == 0);
+  }
+  if (aligned || !accepted(blocks_with(wholes))) return false;
+  std::vector<Builder::Mapped> parts;
+  std::map<TensorId, std::int64_t> blocks_of_part;
+  for (const ir::ValueId x : node.inputs) {
+    parts.push_back(wholes ? out.channels_of(x) : out.channels_of_blocked(x));
+    const TensorId whole = parts.back().whole;
+    blocks_of_part[whole] = out.blocks_of(out.tensor(whole).shape.dims[1]);
+  }
+  std::int64_t blocks = 0;
+  for (const auto& [part, count] : blocks_of_part) blocks += count;
   Builder::Mapped all;
   all.whole = out.whole(y, blocks * out.block());
-  std::int64_t at = 0;  // channel of the whole
-  for (const ir::ValueId x : node.inputs) {
-    const Builder::Mapped* mapped = whole_of(x);
-    const Builder::Mapped part = mapped != nullptr ? *mapped : out.channels_of_blocked(x);
+  std::map<TensorId, std::int32_t> begins;  // channel of the whole, by part
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Builder::Mapped& part = parts[i];
+    const auto [begin, added] = begins.try_emplace(part.whole, static_cast<std::int32_t>(at));
+    for (const std::int32_t c : part.channels) all.channels.push_back(begin->second + c);
+    if (!added) continue;
     const std::int64_t channels = out.tensor(part.whole).shape.dims[1];
     const std::uint64_t offset = bytes_of(at * shape.dims[2] * shape.dims[3], kernels::DType::kF32);
     if (out.place(part.whole, all.whole, offset)) {
       ++out.statistics().placements;
     } else {
-      ir::Type type = out.type(x);
+      ir::Type type = out.type(node.inputs[i]);
       type.shape.dims[1] = channels;
-      const TensorId to = out.part(out.graph()[x].name, type, true, all.whole, offset);
+      const TensorId to = out.part(out.graph()[node.inputs[i]].name, type, true, all.whole, offset);
       out.step(make_call(KernelId::kChannelCopy, channel_copy(type.shape, type.shape, 0, 0, channels)),
                {part.whole, to}, &node);
       ++out.statistics().copies;
     }
-    for (const std::int32_t c : part.channels) all.channels.push_back(static_cast<std::int32_t>(at) + c);
-    at += out.blocks_of(channels) * out.block();
+    at += blocks_of_part[part.whole] * out.block();
   }
   out.define_mapped(y, std::move(all));
   return true;
