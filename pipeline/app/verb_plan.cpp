@@ -224,6 +224,7 @@ void add_plan(CLI::App& app, Command& chosen) {
   run(bench_verb, bench_options, bench);
 
   add_plan_run(*verb, chosen);
+  add_plan_swap(*verb, chosen);
 }
 
 }  // namespace takt::app

@@ -7,6 +7,7 @@
 
 namespace takt::app {
 
-void add_plan_run(CLI::App& plan, Command& chosen);  // run and diff
+void add_plan_run(CLI::App& plan, Command& chosen);   // run and diff
+void add_plan_swap(CLI::App& plan, Command& chosen);  // swap
 
 }  // namespace takt::app

@@ -122,7 +122,9 @@ Status watch(const std::shared_ptr<const plan::Plan>& plan, const std::vector<st
   TAKT_ASSIGN(const std::unique_ptr<exec::Session> session, exec::Session::create(plan));
   TAKT_ASSIGN(const exec::Buffers buffers, exec::Buffers::create(*session));
   for (std::size_t i = 0; i < inputs.size(); ++i) std::ranges::copy(inputs[i], buffers.input(i).begin());
-  if (const auto found = exec::run_watched(*session)) return fail(Code::kGate, exec::to_string(*found, *plan));
+  TAKT_RETURN_IF_ERROR(session->watch(true));
+  session->run();
+  if (const auto& found = session->first_non_finite()) return fail(Code::kGate, exec::to_string(*found, *plan));
   std::printf("every value of every step is finite\n");
   return {};
 }

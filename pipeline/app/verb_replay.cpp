@@ -24,7 +24,7 @@ struct Options {
   std::string log, out, transport = "iceoryx", roudi = "embedded", isa, digests, save_digests;
   std::vector<std::string> gang, remap;
   pipeline::ReplayView view;
-  bool lockstep = false, quiet = false, json = false, require_judged = false, paused = false;
+  bool lockstep = false, quiet = false, json = false, require_judged = false, paused = false, watch = false;
   double rate = 1;
   double duration_s = 0;
   std::uint64_t loop = 1;
@@ -123,9 +123,9 @@ Result<Prepared> prepare(const Options& options) {
   return out;
 }
 
-// One pass over the log (or its window) into one run folder.
+// One pass over the log (or its window) into one run folder. `finite`: false when watching has found something.
 Result<pipeline::RunData> execute(const Options& options, const Prepared& prepared, const pipeline::ReplayView& view,
-                                  const std::string& folder, Controls& controls) {
+                                  const std::string& folder, Controls& controls, bool& finite) {
   const Admitted& admitted = prepared.admitted;
   // The run folder comes first: when it cannot be made, nothing has been computed in vain.
   std::error_code error;
@@ -151,8 +151,19 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
   if (!options.quiet && !options.json) {
     run.planned = [](const transport::PoolPlan& pools) { std::printf("%s\n", pools.text().c_str()); };
   }
+  std::vector<std::string> findings;
+  if (options.watch) {
+    run.non_finite = [&](const std::string& stage, const exec::NonFinite& found, const plan::Plan& plan) {
+      findings.push_back("stage " + stage + ", run " + std::to_string(found.run) + ": " + exec::to_string(found, plan));
+    };
+  }
   run.progress = [&progress](double done, double total) { progress.update(done, total); };
   TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(admitted.config, prepared.schedule, run));
+  finite = findings.empty();
+  for (const std::string& finding : findings) {
+    std::fprintf(stderr, "takt: %s\n", finding.c_str());
+    data.environment.warnings.push_back(finding);
+  }
   data.run_folder = folder;
   data.command = command_line();
   data.schedule_notes.insert(data.schedule_notes.begin(), admitted.answer.notes.begin(), admitted.answer.notes.end());
@@ -221,7 +232,8 @@ int run(const Options& options) {
       std::fprintf(stderr, "takt: pass %llu, %s: log time is set back, every stage begins without state\n",
                    static_cast<unsigned long long>(pass), view.seek ? "after a seek" : "looping");
     }
-    Result<pipeline::RunData> data = execute(options, *prepared, view, folder, controls);
+    bool finite = true;
+    Result<pipeline::RunData> data = execute(options, *prepared, view, folder, controls, finite);
     if (!data) return report_error(data.error());
     if (pass == 1) {
       first_digests = data->digests;
@@ -248,7 +260,7 @@ int run(const Options& options) {
     } else if (!options.quiet) {
       std::fputs(pipeline::ten_lines(*data).c_str(), stdout);
     }
-    const int code = judged_exit(options, *data, *outcome);
+    const int code = finite ? judged_exit(options, *data, *outcome) : exit_code(Code::kGate);
     if (worst == 0) worst = code;
 
     const std::lock_guard lock(controls.mutex);
@@ -305,6 +317,8 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--digests", options->digests, "compare the output digests with this file");
   verb->add_option("--save-digests", options->save_digests, "write the output digests of this run into this file");
   verb->add_flag("--require-judged", options->require_judged, "exit 1 when deadlines could not be judged");
+  verb->add_flag("--watch-nan", options->watch,
+                 "watch what compiled networks compute: the first NaN or infinity of each stage, exit 1 (slow)");
   verb->add_flag("--json", options->json, "print report.json on stdout");
   verb->add_flag("-q,--quiet", options->quiet, "no progress line, no summary");
   verb->footer(

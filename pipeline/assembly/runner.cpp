@@ -267,6 +267,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     TAKT_ASSIGN(auto stage, config.create(s, schedule.choices[s].variant));
     sessions.push_back(stage->session());
     if (sessions.back() != nullptr) sessions.back()->enable_profile(true);
+    if (sessions.back() != nullptr && options.non_finite) TAKT_RETURN_IF_ERROR(sessions.back()->watch(true));
     output_bytes.push_back(stage->output_bytes());
     created.push_back(std::move(stage));
   }
@@ -422,6 +423,9 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
       data.inputs.push_back({role + stages[s].name, path, hash});
     }
     data.plans.push_back(plan_info(static_cast<std::uint32_t>(s), model, *sessions[s]));
+    if (const auto& found = sessions[s]->first_non_finite()) {
+      options.non_finite(stages[s].name, *found, sessions[s]->plan());
+    }
   }
   // First of all warnings: whatever the run computed stands on these values.
   std::vector<std::string>& warnings = data.environment.warnings;

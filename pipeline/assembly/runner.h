@@ -11,6 +11,7 @@
 #include "pipeline/assembly/replay_view.h"
 #include "pipeline/report/run_data.h"
 #include "runtime/base/status.h"
+#include "runtime/exec/watch.h"
 #include "runtime/transport/transport.h"
 
 namespace takt::pipeline {
@@ -26,6 +27,9 @@ struct RunOptions {
   ReplayGate* gate = nullptr;  // lockstep only: pause and step
   // Stands between the log and the feeder; tests inject what disks and decoders do.
   std::function<std::unique_ptr<sensors::LogReader>(std::unique_ptr<sensors::LogReader>)> through;
+  // When set, the values that compiled networks compute are watched (slow), and this is told, after the run, of each
+  // stage in which one was no finite number.
+  std::function<void(const std::string& stage, const exec::NonFinite& found, const plan::Plan& plan)> non_finite;
   // The pools of the run, before anything is started.
   std::function<void(const transport::PoolPlan&)> planned;
   // Table seconds done, table seconds in all. On the recorder's thread.

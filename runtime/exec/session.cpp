@@ -178,10 +178,41 @@ Status Session::ready(int parts) const {
   return {};
 }
 
-void Session::run_profiled(std::size_t step, int part, int parts) {
-  const HostTime begin = host_now();
-  recording_->run_call(step, part, parts);
-  record_time(step, part, (host_now() - begin).ns);
+void Session::run_observed(std::size_t step, int part, int parts) {
+  if (profiling_) {
+    const HostTime begin = host_now();
+    recording_->run_call(step, part, parts);
+    record_time(step, part, (host_now() - begin).ns);
+  } else {
+    recording_->run_call(step, part, parts);
+  }
+  if (watch_ != nullptr) look(step, parts);
+}
+
+void Session::look(std::size_t step, int parts) {
+  // The part that ends last sees what all have written; the others wait before the next step.
+  if (watch_->ended[step].fetch_add(1, std::memory_order_acq_rel) + 1 < parts) return;
+  watch_->ended[step].store(0, std::memory_order_relaxed);
+  if (step == 0) ++watch_->runs;
+  std::optional<NonFinite>& first = watch_->first;
+  for (std::size_t i = 0; step == 0 && i < inputs_.size() && !first; ++i) first = find_in_input(*this, i);
+  if (!first) first = find_in_result(*this, step);
+  if (first && first->run == 0) first->run = watch_->runs;
+}
+
+Status Session::watch(bool on) {
+  if (!device_->properties().callers_run) {
+    return fail(Code::kConfiguration,
+                "device " + device_->properties().name + " runs steps by itself; watch the plan's values on the CPU");
+  }
+  watch_.reset(on ? new Watch(steps()) : nullptr);
+  observed_ = profiling_ || on;
+  return {};
+}
+
+const std::optional<NonFinite>& Session::first_non_finite() const {
+  static const std::optional<NonFinite> nothing;
+  return watch_ != nullptr ? watch_->first : nothing;
 }
 
 Status Session::set_budget(std::span<const Duration> worst_case, Duration job) {

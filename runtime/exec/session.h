@@ -2,9 +2,11 @@
 // takes no lock: the caller (a stage's gang, a test, a command) runs the steps, or submits them to a stream.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "runtime/base/time.h"
 #include "runtime/device/device.h"
 #include "runtime/exec/state.h"
+#include "runtime/exec/watch.h"
 #include "runtime/plan/plan.h"
 
 namespace takt::exec {
@@ -65,8 +68,8 @@ class Session {
   // guard do not hold. All parts of a step must have ended before one of the next begins (the phases of a stage).
   // `parts` is one that the plan admits, every slot is bound: contracts of the caller, checked by ready().
   void run_step(std::size_t step, int part, int parts) {
-    if (profiling_) {
-      run_profiled(step, part, parts);
+    if (observed_) {
+      run_observed(step, part, parts);
     } else {
       recording_->run_call(step, part, parts);
     }
@@ -113,10 +116,21 @@ class Session {
   [[nodiscard]] std::span<const std::byte> tensor(std::uint32_t index) const;
 
   // Off at creation. Each step then costs two clock readings a part.
-  void enable_profile(bool on) { profiling_ = on; }
+  void enable_profile(bool on) {
+    profiling_ = on;
+    observed_ = profiling_ || watch_ != nullptr;
+  }
   // Over all parts since enable_profile or the last call of clear_profile.
   [[nodiscard]] StepProfile profile(std::size_t step) const;
   void clear_profile();
+
+  // A debug mode: inputs, and the result of every step before the next one may write over it, are searched for values
+  // that are no finite numbers, until one is found. By whichever part of a step ends last, so any number of workers may
+  // run. kConfiguration on a device whose callers do not run the calls. Allocates when it is switched on, and takes its
+  // time.
+  Status watch(bool on);
+  // The first one since then.
+  [[nodiscard]] const std::optional<NonFinite>& first_non_finite() const;
 
  private:
   // The binding table: inputs, outputs, states as published, states as written by this job.
@@ -128,7 +142,14 @@ class Session {
   Session() = default;
   Status bind(Slot& slot, const char* kind, std::size_t index, std::uint32_t tensor, std::size_t binding,
               std::byte* data, std::uint64_t bytes);
-  void run_profiled(std::size_t step, int part, int parts);
+  struct Watch {
+    explicit Watch(std::size_t steps) : ended(steps) {}
+    std::vector<std::atomic<int>> ended;  // parts, by step
+    std::uint64_t runs = 0;
+    std::optional<NonFinite> first;
+  };
+  void run_observed(std::size_t step, int part, int parts);
+  void look(std::size_t step, int parts);
   void record_time(std::size_t step, int part, std::int64_t ns);
 
   std::shared_ptr<const plan::Plan> plan_;
@@ -146,6 +167,8 @@ class Session {
   std::vector<Duration> worst_case_;  // by step; empty: no limit
   Duration budget_;
   bool profiling_ = false;
+  std::unique_ptr<Watch> watch_;
+  bool observed_ = false;  // profiling or watching
   int most_parts_ = 1;
   std::vector<StepProfile> profile_;  // [step][part]
 };

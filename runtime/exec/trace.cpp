@@ -6,17 +6,10 @@
 #include <map>
 
 #include "runtime/exec/buffers.h"
+#include "runtime/exec/watch.h"
 
 namespace takt::exec {
 namespace {
-
-// Where a row-major element lies, counted in elements.
-std::int64_t place_of(const plan::Tensor& t, std::int64_t element) {
-  if (t.layout.block == 0) return element;
-  const std::int64_t c = t.shape.dims[1], pixels = t.shape.dims[2] * t.shape.dims[3], b = t.layout.block;
-  const std::int64_t p = element % pixels, channel = element / pixels % c, n = element / pixels / c;
-  return ((n * ((c + b - 1) / b) + channel / b) * pixels + p) * b + channel % b;
-}
 
 std::vector<std::byte> row_major(const plan::Tensor& t, const std::byte* data) {
   if (t.layout.block == 0) return {data, data + t.bytes};
@@ -74,78 +67,7 @@ TensorDifference difference(const TracedTensor& a, const TracedTensor& b) {
   return out;
 }
 
-// Whether the guards of a step that has just been run held: otherwise its result was not written.
-bool ran(const Session& session, std::size_t step) {
-  const plan::Description& d = session.plan().description();
-  std::vector<std::uint32_t> guards;
-  for (std::uint32_t g = d.steps[step].guard; g != plan::kNone; g = d.guards[g].parent) guards.push_back(g);
-  // A condition is known only where the one around it holds.
-  return std::all_of(guards.rbegin(), guards.rend(), [&](std::uint32_t g) {
-    const std::span<const std::byte> condition = session.tensor(d.guards[g].condition);
-    return !condition.empty() && (condition[0] != std::byte{0}) == d.guards[g].when;
-  });
-}
-
-std::optional<NonFinite> find_in(const Session& session, std::uint32_t tensor, std::size_t step) {
-  const plan::Tensor& t = session.plan().description().tensors[tensor];
-  const std::span<const std::byte> bytes = session.tensor(tensor);
-  if (t.dtype != kernels::DType::kF32 || bytes.empty()) return std::nullopt;
-  std::optional<NonFinite> found;
-  const std::int64_t elements = t.shape.elements();
-  for (std::int64_t i = 0; i < elements; ++i) {
-    float value = 0;
-    std::memcpy(&value, bytes.data() + static_cast<std::size_t>(place_of(t, i)) * sizeof value, sizeof value);
-    if (std::isfinite(value)) continue;
-    if (found) {
-      ++found->count;
-      continue;
-    }
-    found.emplace();
-    found->tensor = tensor;
-    found->step = step;
-    found->value = value;
-    found->count = 1;
-    std::int64_t rest = i;
-    for (int d = t.shape.rank - 1; d >= 0; --d) {
-      found->index[d] = rest % t.shape.dims[d];
-      rest /= t.shape.dims[d];
-    }
-  }
-  return found;
-}
-
 }  // namespace
-
-std::string to_string(const NonFinite& found, const plan::Plan& plan) {
-  const plan::Tensor& t = plan.description().tensors[found.tensor];
-  std::string out = t.name + "[";
-  for (int d = 0; d < t.shape.rank; ++d) out += (d == 0 ? "" : ",") + std::to_string(found.index[d]);
-  out += "] is " + std::string(std::isnan(found.value) ? "NaN" : found.value < 0 ? "-infinity" : "infinity");
-  out += ", one of " + std::to_string(found.count) + " such values of " + std::to_string(t.shape.elements()) + "; ";
-  if (found.step == plan::kNone) return out + "it came in as an input";
-  const plan::Step& step = plan.description().steps[found.step];
-  out += "step " + std::to_string(found.step) + " (" + plan.kernel(found.step).name + ") wrote it";
-  if (step.nodes.empty()) return out;
-  out += ", for node";
-  for (const std::string& node : step.nodes) out += " " + node;
-  return out;
-}
-
-std::optional<NonFinite> find_non_finite(const Session& session, std::size_t step) {
-  if (!ran(session, step)) return std::nullopt;
-  return find_in(session, session.plan().description().steps[step].operands.back(), step);
-}
-
-std::optional<NonFinite> run_watched(Session& session) {
-  for (const std::uint32_t input : session.plan().description().inputs) {
-    if (auto found = find_in(session, input, plan::kNone)) return found;
-  }
-  for (std::size_t i = 0; i < session.steps(); ++i) {
-    session.run_step(i, 0, 1);
-    if (auto found = find_non_finite(session, i)) return found;
-  }
-  return std::nullopt;
-}
 
 std::vector<std::byte> made_up_input(const plan::Tensor& tensor) {
   std::uint64_t state = 0x9E3779B97F4A7C15ULL;

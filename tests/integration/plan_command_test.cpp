@@ -116,6 +116,23 @@ TEST_F(PlanCommand, TheFirstNaNIsNamed) {
   EXPECT_THAT(step.err, HasSubstr("step 0 (conv_first_f32) wrote it, for node"));
 }
 
+TEST_F(PlanCommand, APlanIsExchangedOrRefusedInWords) {
+  ASSERT_EQ(compile("plain.plan", {"--unoptimised"}).code, 0);
+  const Answer swapped = takt({"plan", "swap", path("net.plan"), path("plain.plan"), "--maintenance-ms", "1000"});
+  EXPECT_EQ(swapped.code, 0) << swapped.err;
+  EXPECT_THAT(swapped.out, HasSubstr("warmed up in 1 maintenance slot (longest"));
+  EXPECT_THAT(swapped.out, HasSubstr("first job of the new plan"));
+  const Answer larger =
+      takt({"compile", kModels + "sim_camera.onnx", "--fix", "height=96", "width=96", "-o", path("l.plan")});
+  ASSERT_EQ(larger.code, 0) << larger.err;
+  const Answer other = takt({"plan", "swap", path("net.plan"), path("l.plan"), "--maintenance-ms", "1000"});
+  EXPECT_EQ(other.code, 4);
+  EXPECT_THAT(other.err, HasSubstr("input 0 ('image') has another type or shape"));
+  const Answer shorter = takt({"plan", "swap", path("net.plan"), path("plain.plan"), "--slot-ms", "0.001"});
+  EXPECT_EQ(shorter.code, 4);
+  EXPECT_THAT(shorter.err, HasSubstr("longer than the 0.001 ms of the stage's slot"));
+}
+
 TEST_F(PlanCommand, CompositionsCompileAndAreRefusedWithTheirPlace) {
   const std::string pair = kModels + "sim_camera_pair.yaml";
   const Answer compiled = takt({"compile", pair, "-o", path("pair.plan")});

@@ -1,0 +1,147 @@
+// takt plan swap: whether a plan may take another one's place while it runs, and what the exchange costs on this
+// machine.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "pipeline/app/app.h"
+#include "pipeline/app/numbers.h"
+#include "pipeline/app/verb_plan.h"
+#include "runtime/base/time.h"
+#include "runtime/exec/buffers.h"
+#include "runtime/exec/swap.h"
+#include "runtime/exec/trace.h"
+
+namespace takt::app {
+namespace {
+
+using exec::PlanBudget;
+using exec::SwappableSession;
+using PlanPointer = std::shared_ptr<const plan::Plan>;
+
+struct SwapOptions {
+  std::string old_plan, new_plan;
+  double slot_ms = 0;
+  double maintenance_ms = 1;
+};
+
+constexpr int kRuns = 200;
+constexpr std::int64_t kMarginPercent = 130;  // of a budget over what was measured: DESIGN section 5
+
+Duration with_margin(Duration d) { return {d.ns * kMarginPercent / 100 + 1}; }
+Duration duration_of(double ms) { return {static_cast<std::int64_t>(ms * 1e6)}; }
+
+void fill(const plan::Plan& plan, const exec::Buffers& buffers) {
+  const plan::Description& d = plan.description();
+  for (std::size_t i = 0; i < d.inputs.size(); ++i) {
+    const std::vector<std::byte> input = exec::made_up_input(d.tensors[d.inputs[i]]);
+    std::memcpy(buffers.input(i).data(), input.data(), input.size());
+  }
+}
+
+Duration timed(exec::Session& session) {
+  const HostTime begin = host_now();
+  for (std::size_t step = 0; step < session.steps(); ++step) session.run_step(step, 0, 1);
+  return host_now() - begin;
+}
+
+// A quick profile: enough to see whether an exchange is possible, no budget to drive with.
+Result<PlanBudget> quick_budget(const PlanPointer& plan) {
+  TAKT_ASSIGN(const std::unique_ptr<exec::Session> session, exec::Session::create(plan));
+  TAKT_ASSIGN(const exec::Buffers buffers, exec::Buffers::create(*session));
+  fill(*plan, buffers);
+  timed(*session);
+  session->enable_profile(true);
+  PlanBudget out;
+  for (int i = 0; i < kRuns; ++i) out.job = std::max(out.job, timed(*session));
+  out.job = with_margin(out.job);
+  for (std::size_t step = 0; step < session->steps(); ++step) {
+    out.steps.push_back(with_margin({session->profile(step).maximum_ns}));
+  }
+  return out;
+}
+
+std::uint64_t weights_of(const plan::Plan& plan) {
+  std::uint64_t bytes = 0;
+  for (const plan::Section& section : plan.description().sections) bytes += section.bytes;
+  return bytes;
+}
+
+Status swap(const SwapOptions& options) {
+  TAKT_ASSIGN(const PlanPointer old_plan, plan::Plan::load(options.old_plan));
+  TAKT_ASSIGN(const PlanPointer new_plan, plan::Plan::load(options.new_plan));
+  TAKT_ASSIGN(const PlanBudget old_budget, quick_budget(old_plan));
+  TAKT_ASSIGN(const PlanBudget new_budget, quick_budget(new_plan));
+  SwappableSession::Reserve reserve;
+  reserve.arena_bytes = std::max(old_plan->description().arena_bytes, new_plan->description().arena_bytes);
+  reserve.weight_bytes = std::max(weights_of(*old_plan), weights_of(*new_plan));
+  reserve.slot = options.slot_ms > 0 ? duration_of(options.slot_ms) : std::max(old_budget.job, new_budget.job);
+  reserve.maintenance = duration_of(options.maintenance_ms);
+  TAKT_ASSIGN(const std::unique_ptr<SwappableSession> stage, SwappableSession::create(old_plan, old_budget, reserve));
+  TAKT_ASSIGN(const exec::Buffers buffers, exec::Buffers::create(stage->current()));
+  fill(*old_plan, buffers);
+  for (int i = 0; i < kRuns; ++i) timed(stage->current());
+
+  const HostTime begin = host_now();
+  TAKT_RETURN_IF_ERROR(stage->prepare(new_plan, new_budget));
+  const Duration prepare = host_now() - begin;
+  Duration longest;
+  int slots = 0;
+  for (SwappableSession::Warmth warmth = SwappableSession::Warmth::kCold; warmth != SwappableSession::Warmth::kWarm;) {
+    const HostTime piece = host_now();
+    warmth = stage->warm_up();
+    longest = std::max(longest, host_now() - piece);
+    ++slots;
+    timed(stage->current());  // jobs go on between the pieces
+  }
+  const HostTime boundary = host_now();
+  const bool committed = stage->commit();
+  const Duration commit = host_now() - boundary;
+  if (!committed) return fail(Code::kInternal, "a warm plan could not be committed");
+  const Duration first = timed(stage->current());
+  std::vector<Duration> runs;
+  for (int i = 0; i < kRuns; ++i) runs.push_back(timed(stage->current()));
+  std::sort(runs.begin(), runs.end());
+  const Duration median = runs[runs.size() / 2];
+
+  const auto row = [](const char* what, const plan::Plan& plan, const PlanBudget& budget) {
+    std::printf("%-4s %s: arena %.1f kB, weights %.1f kB, quick budget %.3f ms\n", what,
+                plan.description().name.c_str(), static_cast<double>(plan.description().arena_bytes) * 1e-3,
+                static_cast<double>(weights_of(plan)) * 1e-3, budget.job.ms());
+  };
+  row("old", *old_plan, old_budget);
+  row("new", *new_plan, new_budget);
+  std::printf("reserved at start: two regions of %.1f kB\n", static_cast<double>(reserve.arena_bytes) * 1e-3);
+  std::printf(
+      "prepared in %.3f ms beside the jobs, warmed up in %d maintenance slot%s (longest %.3f ms of %.3f), "
+      "committed in %.1f us\n",
+      prepare.ms(), slots, slots == 1 ? "" : "s", longest.ms(), reserve.maintenance.ms(), commit.us());
+  std::printf("first job of the new plan %.3f ms, median of %d later ones %.3f ms: %.2fx\n", first.ms(), kRuns,
+              median.ms(), static_cast<double>(first.ns) / static_cast<double>(std::max<std::int64_t>(median.ns, 1)));
+  return {};
+}
+
+}  // namespace
+
+void add_plan_swap(CLI::App& plan, Command& chosen) {
+  auto options = std::make_shared<SwapOptions>();
+  CLI::App* verb = plan.add_subcommand("swap", "Exchange a running plan: is it possible, and what does it cost here");
+  verb->add_option("old", options->old_plan, "the plan that runs")->required();
+  verb->add_option("new", options->new_plan, "the one that is to take its place")->required();
+  verb->add_option("--slot-ms", options->slot_ms, "what a job may take (default: the longer of both quick budgets)")
+      ->check(number_in(0.001, 1e6));
+  verb->add_option("--maintenance-ms", options->maintenance_ms, "what a piece of the warm-up may take (default: 1)")
+      ->check(number_in(0.001, 1e6));
+  verb->callback([options, &chosen] {
+    chosen = [options] {
+      const Status status = swap(*options);
+      return status ? 0 : report_error(status.error());
+    };
+  });
+}
+
+}  // namespace takt::app

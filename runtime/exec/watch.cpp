@@ -1,0 +1,96 @@
+#include "runtime/exec/watch.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "runtime/exec/session.h"
+
+namespace takt::exec {
+
+std::int64_t place_of(const plan::Tensor& t, std::int64_t element) {
+  if (t.layout.block == 0) return element;
+  const std::int64_t c = t.shape.dims[1], pixels = t.shape.dims[2] * t.shape.dims[3], b = t.layout.block;
+  const std::int64_t p = element % pixels, channel = element / pixels % c, n = element / pixels / c;
+  return ((n * ((c + b - 1) / b) + channel / b) * pixels + p) * b + channel % b;
+}
+
+bool ran(const Session& session, std::size_t step) {
+  const plan::Description& d = session.plan().description();
+  // A condition is known only where the one around it holds, so outermost first.
+  const auto holds = [&](const auto& self, std::uint32_t guard) -> bool {
+    if (guard == plan::kNone) return true;
+    const plan::Guard& g = d.guards[guard];
+    if (!self(self, g.parent)) return false;
+    const std::span<const std::byte> condition = session.tensor(g.condition);
+    return !condition.empty() && (condition[0] != std::byte{0}) == g.when;
+  };
+  return holds(holds, d.steps[step].guard);
+}
+
+namespace {
+
+template <class T>
+std::optional<NonFinite> find_values(const plan::Tensor& t, std::span<const std::byte> bytes) {
+  std::optional<NonFinite> found;
+  const std::int64_t elements = t.shape.elements();
+  for (std::int64_t i = 0; i < elements; ++i) {
+    T value = 0;
+    std::memcpy(&value, bytes.data() + static_cast<std::size_t>(place_of(t, i)) * sizeof value, sizeof value);
+    if (std::isfinite(value)) continue;
+    if (found) {
+      ++found->count;
+      continue;
+    }
+    found.emplace();
+    found->value = static_cast<double>(value);
+    found->count = 1;
+    std::int64_t rest = i;
+    for (int d = t.shape.rank - 1; d >= 0; --d) {
+      found->index[d] = rest % t.shape.dims[d];
+      rest /= t.shape.dims[d];
+    }
+  }
+  return found;
+}
+
+std::optional<NonFinite> find_in(const Session& session, std::uint32_t tensor, std::size_t step) {
+  const plan::Tensor& t = session.plan().description().tensors[tensor];
+  const std::span<const std::byte> bytes = session.tensor(tensor);
+  if (bytes.empty()) return std::nullopt;
+  std::optional<NonFinite> found;
+  if (t.dtype == kernels::DType::kF32) found = find_values<float>(t, bytes);
+  if (t.dtype == kernels::DType::kF64) found = find_values<double>(t, bytes);
+  if (found) {
+    found->tensor = tensor;
+    found->step = step;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<NonFinite> find_in_input(const Session& session, std::size_t slot) {
+  return find_in(session, session.plan().description().inputs[slot], plan::kNone);
+}
+
+std::optional<NonFinite> find_in_result(const Session& session, std::size_t step) {
+  if (!ran(session, step)) return std::nullopt;
+  return find_in(session, session.plan().description().steps[step].operands.back(), step);
+}
+
+std::string to_string(const NonFinite& found, const plan::Plan& plan) {
+  const plan::Tensor& t = plan.description().tensors[found.tensor];
+  std::string out = t.name + "[";
+  for (int d = 0; d < t.shape.rank; ++d) out += (d == 0 ? "" : ",") + std::to_string(found.index[d]);
+  out += "] is " + std::string(std::isnan(found.value) ? "NaN" : found.value < 0 ? "-infinity" : "infinity");
+  out += ", one of " + std::to_string(found.count) + " such values of " + std::to_string(t.shape.elements()) + "; ";
+  if (found.step == plan::kNone) return out + "it came in as an input";
+  const plan::Step& step = plan.description().steps[found.step];
+  out += "step " + std::to_string(found.step) + " (" + plan.kernel(found.step).name + ") wrote it";
+  if (step.nodes.empty()) return out;
+  out += ", for node";
+  for (const std::string& node : step.nodes) out += " " + node;
+  return out;
+}
+
+}  // namespace takt::exec
