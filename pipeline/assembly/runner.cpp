@@ -238,6 +238,7 @@ Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedul
 Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule& schedule, const RunOptions& options) {
   const auto& stages = config.problem.stages;
   const sensors::Rig& rig = *config.rig;
+  TAKT_RETURN_IF_ERROR(sched::can_dispatch(config.problem, schedule));
 
   // The log first: most mistakes are there.
   std::set<std::string> topic_set;

@@ -67,6 +67,10 @@ class Checker {
       case Rule::kMemory: return leaf(part, where, memory());
       case Rule::kLoad: return leaf(part, where, known(part.cores) ? load(part.cores) : kUnknown);
       case Rule::kWindow: return leaf(part, where, known(part.cores) ? window(part) : kUnknown);
+      case Rule::kUnit: return leaf(part, where, part.unit < problem_.board.units.size() ? unit(part) : kUnknown);
+      case Rule::kMutex: return leaf(part, where, part.mutex < problem_.mutexes.size() ? mutex(part) : kUnknown);
+      case Rule::kDisparity:
+        return leaf(part, where, part.disparity < problem_.disparities.size() ? disparity(part) : kUnknown);
       case Rule::kSame: return refuse(where, "'same' stands for a whole problem");
       case Rule::kOptions: return options(part, where);
       case Rule::kHomes: return homes(part, where);
@@ -174,7 +178,47 @@ class Checker {
     if (!fixed_option_[stage]) return options_[stage];
     return {options_[stage][*fixed_option_[stage]]};
   }
-  // Calls `visit(choice, cores, slot length)` for every way the stage may still run.
+  // The time of a job's slots, end to end, of those that `counts` names: w and budget of each, p of the last.
+  template <class Counts>
+  [[nodiscard]] std::int64_t time_of(const Choice& choice, const Cores& cores, const Counts& counts) const {
+    std::int64_t wakeup = 0;
+    std::int64_t publish = 0;
+    for (const std::uint32_t core : cores) {
+      wakeup = std::max(wakeup, problem_.board.cores[core].wakeup_window.ns);
+      publish = std::max(publish, problem_.board.cores[core].publish_window.ns);
+    }
+    const std::vector<Segment> segments = segments_of(choice.budget);
+    std::int64_t time = 0;
+    for (const Segment& segment : segments) {
+      if (!counts(segment)) continue;
+      time += wakeup + segment.time.ns;
+      if (&segment == &segments.back()) time += publish;
+    }
+    return time;
+  }
+  [[nodiscard]] std::int64_t on_cores(const Choice& choice, const Cores& cores) const {
+    return time_of(choice, cores, [](const Segment& segment) { return !segment.unit; });
+  }
+  // What a line is taken for per hyperperiod, at least, beyond its length.
+  template <class Counts>
+  [[nodiscard]] std::int64_t line(const Counts& counts, bool with_guards) const {
+    std::int64_t work = 0;
+    for (std::uint32_t stage = 0; stage < problem_.stages.size(); ++stage) {
+      std::optional<std::int64_t> least;
+      each_way(stage, [&](const Choice& choice, const Cores& cores, std::int64_t) {
+        const Variant& variant = problem_.stages[stage].variants[choice.variant];
+        std::int64_t time = time_of(choice, cores, [&](const Segment& segment) { return counts(variant, segment); });
+        for (const Segment& segment : choice.budget.segments) {
+          if (with_guards && counts(variant, segment)) time += segment.guard.ns;
+        }
+        time *= choice.rate;
+        least = std::min(least.value_or(time), time);
+      });
+      work += least.value_or(0);
+    }
+    return work - problem_.hyperperiod.ns;
+  }
+  // Calls `visit(choice, cores, length of a job)` for every way the stage may still run.
   template <class Visit>
   void each_way(std::uint32_t stage, const Visit& visit) const {
     for (const Choice& choice : choices(stage)) {
@@ -182,13 +226,7 @@ class Checker {
       if (!fixed_home_[stage].empty()) sets = {fixed_home_[stage]};
       for (const Cores& cores : sets) {
         if (cores.size() != static_cast<std::size_t>(choice.budget.cores)) continue;
-        std::int64_t wakeup = 0;
-        std::int64_t publish = 0;
-        for (const std::uint32_t core : cores) {
-          wakeup = std::max(wakeup, problem_.board.cores[core].wakeup_window.ns);
-          publish = std::max(publish, problem_.board.cores[core].publish_window.ns);
-        }
-        visit(choice, cores, wakeup + choice.budget.time.ns + publish);
+        visit(choice, cores, time_of(choice, cores, [](const Segment&) { return true; }));
       }
     }
   }
@@ -241,8 +279,10 @@ class Checker {
   [[nodiscard]] std::int64_t stage(const Certificate& part) const {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     each_way(part.stage, [&](const Choice& choice, const Cores& cores, std::int64_t length) {
-      std::int64_t most = kUnknown;
-      for (const std::uint32_t core : cores) most = std::max(most, length * choice.rate - room(core));
+      std::int64_t most = length * choice.rate - problem_.hyperperiod.ns;
+      for (const std::uint32_t core : cores) {
+        most = std::max(most, on_cores(choice, cores) * choice.rate - room(core));
+      }
       least = std::min(least, most);
     });
     return least == std::numeric_limits<std::int64_t>::max() ? 1 : least;  // no way at all: too few cores
@@ -272,7 +312,8 @@ class Checker {
     for (std::uint32_t stage = 0; stage < problem_.stages.size(); ++stage) {
       std::optional<std::int64_t> least;
       std::optional<std::int64_t> least_with;
-      each_way(stage, [&](const Choice& choice, const Cores& home, std::int64_t length) {
+      each_way(stage, [&](const Choice& choice, const Cores& home, std::int64_t) {
+        const std::int64_t length = on_cores(choice, home);
         std::int64_t here = 0;
         for (const std::uint32_t core : home) here += contains(cores, core) ? choice.rate : 0;
         least = std::min(least.value_or(here * length), here * length);
@@ -285,6 +326,36 @@ class Checker {
     std::int64_t rooms = 0;
     for (const std::uint32_t core : cores) rooms += room(core);
     return std::max(slots - rooms, slots_and_slack - problem_.hyperperiod.ns * static_cast<std::int64_t>(cores.size()));
+  }
+
+  [[nodiscard]] std::int64_t unit(const Certificate& part) const {
+    return line([&](const Variant&, const Segment& segment) { return segment.unit == part.unit; }, true);
+  }
+
+  [[nodiscard]] std::int64_t mutex(const Certificate& part) const {
+    const auto held = [&](const Variant& variant, const Segment& segment) {
+      return variant.arena_mutex == part.mutex || contains(segment.mutexes, part.mutex);
+    };
+    return line(held, false);
+  }
+
+  // Half of what two free-running sensors leave open about the stamps at one latch each: the disparity is at least that
+  // large in one direction or the other.
+  [[nodiscard]] std::int64_t disparity(const Certificate& part) const {
+    const Disparity& limit = problem_.disparities[part.disparity];
+    const auto open = [](const Sensor& sensor) {
+      return sensor.phase ? 0 : longest_period(sensor).ns + sensor.delay_max.ns - sensor.delay_min.ns;
+    };
+    std::int64_t most = kUnknown;
+    for (const std::uint32_t one : limit.chains) {
+      for (const std::uint32_t other : limit.chains) {
+        const std::uint32_t a = problem_.chains[one].sensor;
+        const std::uint32_t b = problem_.chains[other].sensor;
+        if (a == b) continue;
+        most = std::max(most, (open(problem_.sensors[a]) + open(problem_.sensors[b])) / 2 - limit.limit.ns);
+      }
+    }
+    return most;
   }
 
   // Jobs that limits of chains with locked sensors force into [from, to].
@@ -327,7 +398,8 @@ class Checker {
       }
       if (jobs == 0) continue;
       std::optional<std::int64_t> least;
-      each_way(stage, [&](const Choice&, const Cores& home, std::int64_t length) {
+      each_way(stage, [&](const Choice& choice, const Cores& home, std::int64_t) {
+        const std::int64_t length = on_cores(choice, home);
         const auto here =
             std::count_if(home.begin(), home.end(), [&](std::uint32_t c) { return contains(part.cores, c); });
         least = std::min(least.value_or(here * length), here * length);
@@ -359,6 +431,9 @@ Json part_json(const Problem& problem, const Certificate& part) {
       out["cores"] = Json::array();
       for (const std::uint32_t core : part.cores) out["cores"].push_back(problem.board.cores[core].name);
       break;
+    case Rule::kUnit: out["unit"] = problem.board.units[part.unit].name; break;
+    case Rule::kMutex: out["mutex"] = problem.mutexes[part.mutex].name; break;
+    case Rule::kDisparity: out["disparity"] = problem.disparities[part.disparity].name; break;
     case Rule::kMemory: break;
   }
   if (part.rule == Rule::kWindow) {
@@ -385,8 +460,8 @@ class Reader {
     TAKT_ASSIGN(const std::string rule, text(json, "rule", where));
     Certificate out;
     bool found = false;
-    for (const Rule candidate : {Rule::kChain, Rule::kStage, Rule::kMemory, Rule::kLoad, Rule::kWindow, Rule::kSame,
-                                 Rule::kOptions, Rule::kHomes}) {
+    for (const Rule candidate : {Rule::kChain, Rule::kStage, Rule::kMemory, Rule::kLoad, Rule::kWindow, Rule::kUnit,
+                                 Rule::kMutex, Rule::kDisparity, Rule::kSame, Rule::kOptions, Rule::kHomes}) {
       if (rule != name_of(candidate)) continue;
       out.rule = candidate;
       found = true;
@@ -401,6 +476,15 @@ class Reader {
     }
     if (out.rule == Rule::kStage || out.rule == Rule::kOptions || out.rule == Rule::kHomes) {
       TAKT_ASSIGN(out.stage, index(json, "stage", problem_.stages, where));
+    }
+    if (out.rule == Rule::kUnit) {
+      TAKT_ASSIGN(out.unit, index(json, "unit", problem_.board.units, where));
+    }
+    if (out.rule == Rule::kMutex) {
+      TAKT_ASSIGN(out.mutex, index(json, "mutex", problem_.mutexes, where));
+    }
+    if (out.rule == Rule::kDisparity) {
+      TAKT_ASSIGN(out.disparity, index(json, "disparity", problem_.disparities, where));
     }
     if (out.rule == Rule::kLoad || out.rule == Rule::kWindow || out.rule == Rule::kSame) {
       const auto list = json.find("cores");

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "scheduler/analysis/instants.h"
 #include "scheduler/analysis/trace.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/text.h"
@@ -32,19 +33,83 @@ bool share_a_core(const Mode& a, const Slot& x, const Mode& b, const Slot& y) {
   });
 }
 
+// What one mode holds for a while in one hyperperiod: a slot, or a shared arena for a whole job.
+struct Hold {
+  const Slot* slot = nullptr;  // the first one
+  std::int64_t start = 0;      // ns from the beginning of the hyperperiod
+  std::int64_t end = 0;
+  std::vector<std::string> names;  // of what it excludes others from: unit, mutexes, the stage itself
+  Duration behind;                 // stays free behind it as well: slack or guard
+  bool whole_job = false;          // not one slot
+  bool alone = false;              // nothing may run beside it, or nothing on a unit
+  bool alone_on_units = false;
+};
+
+std::vector<Hold> holds_of(const Mode& mode) {
+  const Problem& problem = *mode.problem;
+  std::vector<Hold> out;
+  for (const Slot& slot : mode.schedule->slots) {
+    const Stage& stage = problem.stages[slot.stage];
+    const Choice& choice = mode.schedule->choices[slot.stage];
+    const std::vector<Segment> segments = segments_of(choice.budget);
+    Hold hold;
+    hold.slot = &slot;
+    hold.start = mode.schedule->clock.start_at(0, slot.start).ns;
+    hold.end = mode.schedule->clock.end_at(0, slot.end).ns;
+    hold.behind = slot.unit ? segments[slot.segment].guard : stage.slack;
+    hold.alone = choice.budget.interference == Interference::kNone;
+    hold.alone_on_units = choice.budget.interference == Interference::kCores;
+    if (slot.unit) hold.names.push_back("unit " + problem.board.units[*slot.unit].name);
+    for (const std::uint32_t mutex : segments[slot.segment].mutexes) {
+      hold.names.push_back("mutex " + problem.mutexes[mutex].name);
+    }
+    out.push_back(hold);
+    if (slot.segment != 0) continue;
+    // Jobs of one stage never overlap, and each holds its shared arena from its beginning to its end.
+    Hold job;
+    job.slot = &slot;
+    job.start = hold.start;
+    job.whole_job = true;
+    job.names = {"stage " + stage.name};
+    const std::optional<std::uint32_t>& arena = stage.variants[choice.variant].arena_mutex;
+    if (arena) job.names.push_back("mutex " + problem.mutexes[*arena].name);
+    for (const Slot& last : mode.schedule->slots) {
+      if (last.stage == slot.stage && last.job == slot.job) {
+        job.end = std::max(job.end, mode.schedule->clock.end_at(0, last.end).ns);
+      }
+    }
+    out.push_back(std::move(job));
+  }
+  return out;
+}
+
+// How long after the end of one the other may begin; nullopt: they may run side by side.
+std::optional<Duration> distance(const Mode& a, const Hold& x, const Mode& b, const Hold& y) {
+  const Duration error = std::max(a.problem->board.clock_error, b.problem->board.clock_error);
+  std::optional<Duration> out;
+  const auto at_least = [&](Duration d) { out = std::max(out.value_or(d), d); };
+  for (const std::string& name : x.names) {
+    if (std::find(y.names.begin(), y.names.end(), name) == y.names.end()) continue;
+    // On a unit or under a mutex two cores may meet, each with its own clock.
+    const bool unit = name.compare(0, 5, "unit ") == 0;
+    const bool stage = name.compare(0, 6, "stage ") == 0;
+    at_least((stage ? Duration{} : error) + (unit ? x.behind : Duration{}));
+  }
+  if (!x.whole_job && !y.whole_job && share_a_core(a, *x.slot, b, *y.slot)) at_least(x.behind);
+  const bool beside_units = (x.alone_on_units && y.slot->unit) || (y.alone_on_units && x.slot->unit);
+  if (x.alone || y.alone || beside_units) at_least(error);
+  return out;
+}
+
 // The jobs of one stage around the change, which lies at 0 of table time.
 TraceTask around(const Mode& from, std::uint32_t from_stage, const Mode& to, std::uint32_t to_stage, Duration drain,
                  std::int64_t hyperperiods, Duration visible) {
   TraceTask task;
   const auto add = [&](const Mode& mode, std::uint32_t stage, std::int64_t offset) {
-    std::vector<const Slot*> jobs;
-    for (const Slot& slot : mode.schedule->slots) {
-      if (slot.stage == stage) jobs.push_back(&slot);
-    }
-    std::sort(jobs.begin(), jobs.end(), [](const Slot* a, const Slot* b) { return a->job < b->job; });
-    for (const Slot* slot : jobs) {
-      task.reads.push_back(mode.schedule->clock.start_at(0, slot->start).ns + offset);
-      task.writes.push_back(mode.schedule->clock.end_at(0, slot->end).ns + offset + visible.ns);
+    const analysis::Instants instants(*mode.problem, *mode.schedule);
+    for (std::int64_t job = 0; job < instants.jobs(stage); ++job) {
+      task.reads.push_back(instants.start(stage, job) + offset);
+      task.writes.push_back(instants.end(stage, job) + offset + visible.ns);
     }
   };
   for (std::int64_t turn = -hyperperiods; turn < 0; ++turn) add(from, from_stage, turn * from.problem->hyperperiod.ns);
@@ -58,23 +123,42 @@ TraceTask around(const Mode& from, std::uint32_t from_stage, const Mode& to, std
 
 Status validate_change(const Mode& from, const Mode& to, Duration drain) {
   if (drain.ns < 0) return fail(Code::kConfiguration, "the drain is negative");
-  const std::int64_t hyperperiod = from.problem->hyperperiod.ns;
-  for (const Slot& old : from.schedule->slots) {
-    const std::int64_t end = from.schedule->clock.end_at(0, old.end).ns - hyperperiod;
-    const std::int64_t slack = from.problem->stages[old.stage].slack.ns;
-    if (end + slack <= drain.ns) continue;
-    for (const Slot& next : to.schedule->slots) {
-      const std::int64_t start = to.schedule->clock.start_at(0, next.start).ns + drain.ns;
-      const bool same_stage = from.problem->stages[old.stage].name == to.problem->stages[next.stage].name;
-      const std::int64_t until = share_a_core(from, old, to, next) ? end + slack : same_stage ? end : start;
-      if (until <= start) continue;
-      return fail(Code::kGate, "the change from '" + from.problem->name + "' to '" + to.problem->name +
-                                   "': " + slot_text(from, old) + " ends " + ms_text({end}) + " after it, " +
-                                   slot_text(to, next) + " begins after " + ms_text({start}) +
-                                   "; declare a drain of at least " + ms_text({drain.ns + until - start}));
+  const std::vector<Hold> old_holds = holds_of(from);
+  const std::vector<Hold> new_holds = holds_of(to);
+  // What meets, and how much later the new table would have to begin for that: 0 when nothing does.
+  struct Meeting {
+    std::int64_t later = 0;
+    const Hold* old_hold = nullptr;
+    const Hold* next = nullptr;
+  };
+  const auto worst_meeting = [&](std::int64_t begin) {
+    Meeting worst;
+    for (const Hold& old_hold : old_holds) {
+      const std::int64_t start = old_hold.start - from.problem->hyperperiod.ns;
+      const std::int64_t end = old_hold.end - from.problem->hyperperiod.ns;
+      if (end + old_hold.behind.ns + from.problem->board.clock_error.ns + to.problem->board.clock_error.ns <= begin) {
+        continue;
+      }
+      for (const Hold& next : new_holds) {
+        const std::optional<Duration> apart = distance(from, old_hold, to, next);
+        if (!apart) continue;
+        const std::int64_t later = end + apart->ns - (next.start + begin);
+        const bool before = next.end + begin + distance(to, next, from, old_hold)->ns <= start;
+        if (later > worst.later && !before) worst = {later, &old_hold, &next};
+      }
     }
-  }
-  return {};
+    return worst;
+  };
+  const Meeting first = worst_meeting(drain.ns);
+  if (first.later == 0) return {};
+  std::int64_t enough = drain.ns + first.later;
+  for (Meeting again = worst_meeting(enough); again.later > 0; again = worst_meeting(enough)) enough += again.later;
+  return fail(Code::kGate, "the change from '" + from.problem->name + "' to '" + to.problem->name +
+                               "': " + slot_text(from, *first.old_hold->slot) + " ends " +
+                               ms_text({first.old_hold->end - from.problem->hyperperiod.ns}) + " after it, " +
+                               slot_text(to, *first.next->slot) + " begins after " +
+                               ms_text({first.next->start + drain.ns}) + "; declare a drain of at least " +
+                               ms_text({enough}));
 }
 
 Result<ChainBound> walk_change(const Mode& from, const Mode& to, const std::string& name, Duration drain) {
@@ -123,6 +207,9 @@ Result<ChainBound> walk_change(const Mode& from, const Mode& to, const std::stri
   bound.bounds[1] = {trace.reaction + sensor_terms};
   bound.bounds[2] = {trace.age_at_output + sensor_terms};
   bound.bounds[3] = {trace.age + sensor_terms};
+  for (Duration& time : bound.bounds) {
+    time = std::max(with_corrections(*from.problem, time), with_corrections(*to.problem, time));
+  }
   bound.terms = "across the change from '" + from.problem->name + "' to '" + to.problem->name + "'";
   return bound;
 }

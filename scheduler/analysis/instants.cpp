@@ -13,8 +13,12 @@ Instants::Instants(const Problem& problem, const Schedule& schedule)
     ends_[stage].resize(static_cast<std::size_t>(rates_.back()));
   }
   for (const Slot& slot : schedule.slots) {
-    starts_[slot.stage][slot.job] = schedule.clock.start_at(0, slot.start).ns;
-    ends_[slot.stage][slot.job] = schedule.clock.end_at(0, slot.end).ns;
+    // Inputs are latched at the start of the first segment, the output is published at the end of the last.
+    const std::size_t segments = schedule.choices[slot.stage].budget.segments.size();
+    if (slot.segment == 0) starts_[slot.stage][slot.job] = schedule.clock.start_at(0, slot.start).ns;
+    if (segments <= 1 || slot.segment + 1 == segments) {
+      ends_[slot.stage][slot.job] = schedule.clock.end_at(0, slot.end).ns;
+    }
   }
   for (const Binding& binding : schedule.bindings) {
     std::vector<Source>& sources = sources_[binding.stage];

@@ -8,8 +8,10 @@ Load::Load(const Problem& problem, const Schedule& schedule, std::uint32_t core)
     : hyperperiod_(problem.hyperperiod.ns) {
   for (const Slot& slot : schedule.slots) {
     if (std::find(slot.cores.begin(), slot.cores.end(), core) == slot.cores.end()) continue;
-    const std::int64_t start = schedule.clock.start_at(0, slot.start).ns;
-    const std::int64_t end = schedule.clock.end_at(0, slot.end).ns;
+    // A later segment of a job may lie in the next hyperperiod.
+    const std::int64_t turn = slot.start / schedule.clock.ticks * hyperperiod_;
+    const std::int64_t start = schedule.clock.start_at(0, slot.start).ns - turn;
+    const std::int64_t end = schedule.clock.end_at(0, slot.end).ns - turn;
     pieces_.emplace_back(start, std::min(end, hyperperiod_));
     if (end > hyperperiod_) pieces_.emplace_back(0, end - hyperperiod_);
   }

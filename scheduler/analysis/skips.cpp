@@ -116,7 +116,7 @@ ChainBound walk_with_skips(const Problem& problem, const Schedule& schedule, std
   const auto worst = SkippingWalk(problem, schedule, problem.chains[chain], skips).run();
   ChainBound bound;
   bound.chain = chain;
-  for (std::size_t q = 0; q < kQuantities; ++q) bound.bounds[q] = {worst[q]};
+  for (std::size_t q = 0; q < kQuantities; ++q) bound.bounds[q] = with_corrections(problem, {worst[q]});
   bound.terms = "with skipped jobs";
   return bound;
 }

@@ -39,6 +39,15 @@ class Validator {
     TAKT_RETURN_IF_ERROR(windows());
     rule("resources");
     TAKT_RETURN_IF_ERROR(resources());
+    rule("segments");
+    TAKT_RETURN_IF_ERROR(segments());
+    TAKT_RETURN_IF_ERROR(units());
+    rule("mutexes");
+    TAKT_RETURN_IF_ERROR(mutexes());
+    rule("interference");
+    TAKT_RETURN_IF_ERROR(interference());
+    rule("gap");
+    TAKT_RETURN_IF_ERROR(gap());
     rule("slack");
     TAKT_RETURN_IF_ERROR(slack());
     rule("memory");
@@ -52,7 +61,8 @@ class Validator {
 
  private:
   [[nodiscard]] std::string name(const Slot& slot) const {
-    return "slot of stage '" + problem_.stages[slot.stage].name + "', job " + std::to_string(slot.job) + " at " +
+    return "slot of stage '" + problem_.stages[slot.stage].name + "', job " + std::to_string(slot.job) +
+           (segments_[slot.stage].size() > 1 ? ", segment " + std::to_string(slot.segment + 1) : "") + " at " +
            ms_text({start_ns(slot)});
   }
   [[nodiscard]] std::int64_t start_ns(const Slot& slot) const { return schedule_.clock.start_at(0, slot.start).ns; }
@@ -60,7 +70,46 @@ class Validator {
   [[nodiscard]] tl::unexpected<Error> refuse(const std::string& message) const {
     return fail(Code::kGate, std::string("the table is not valid (rule '") + rule_ + "'): " + message);
   }
-  [[nodiscard]] const Slot& slot_of(std::uint32_t stage, std::uint32_t job) const { return *by_job_[stage][job]; }
+  // The slots with which a job begins and ends.
+  [[nodiscard]] const Slot& first_of(std::uint32_t stage, std::uint32_t job) const {
+    return *by_job_[stage][job].front();
+  }
+  [[nodiscard]] const Slot& last_of(std::uint32_t stage, std::uint32_t job) const {
+    return *by_job_[stage][job].back();
+  }
+  [[nodiscard]] std::uint32_t publisher(const Slot& slot) const { return first_of(slot.stage, slot.job).cores.back(); }
+
+  // A stretch of a resource that repeats every hyperperiod.
+  struct Stretch {
+    Tick start = 0;
+    Tick end = 0;
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+    const Slot* slot = nullptr;  // the one it begins with
+  };
+  [[nodiscard]] Stretch stretch(const Slot& from, const Slot& to) const {
+    const Tick turn = from.start / schedule_.clock.ticks;
+    const Tick ticks = turn * schedule_.clock.ticks;
+    const std::int64_t ns = turn * problem_.hyperperiod.ns;
+    return {from.start - ticks, to.end - ticks, start_ns(from) - ns, end_ns(to) - ns, &from};
+  }
+  // Neighbours around the circle: visit(one, next), with next behind it, be it one hyperperiod later.
+  template <class Visit>
+  Status each_pair(std::vector<Stretch> stretches, const Visit& visit) const {
+    std::sort(stretches.begin(), stretches.end(),
+              [](const Stretch& a, const Stretch& b) { return std::tie(a.start, a.end) < std::tie(b.start, b.end); });
+    for (std::size_t i = 0; i < stretches.size(); ++i) {
+      Stretch next = stretches[i + 1 == stretches.size() ? 0 : i + 1];
+      if (i + 1 == stretches.size()) {
+        next.start += schedule_.clock.ticks;
+        next.end += schedule_.clock.ticks;
+        next.start_ns += problem_.hyperperiod.ns;
+        next.end_ns += problem_.hyperperiod.ns;
+      }
+      TAKT_RETURN_IF_ERROR(visit(stretches[i], next));
+    }
+    return {};
+  }
 
   Status choices() const {
     if (schedule_.choices.size() != problem_.stages.size()) {
@@ -78,7 +127,8 @@ class Validator {
       const Variant& variant = stage.variants[choice.variant];
       // More time than declared does no harm: a table made for two cores may be run on one where its slots suffice.
       const bool declared = std::any_of(variant.budgets.begin(), variant.budgets.end(), [&](const Budget& budget) {
-        return budget.cores == choice.budget.cores && budget.time <= choice.budget.time;
+        return budget.cores == choice.budget.cores && budget.time <= choice.budget.time &&
+               budget.interference == choice.budget.interference && covers(choice.budget.segments, budget.segments);
       });
       if (!declared) {
         return refuse("stage '" + stage.name + "' uses a budget of " + ms_text(choice.budget.time) + " on " +
@@ -89,6 +139,14 @@ class Validator {
     return {};
   }
 
+  // The same segments with at least the same times.
+  static bool covers(const std::vector<Segment>& chosen, const std::vector<Segment>& declared) {
+    return std::equal(chosen.begin(), chosen.end(), declared.begin(), declared.end(),
+                      [](const Segment& a, const Segment& b) {
+                        return a.unit == b.unit && a.time >= b.time && a.guard >= b.guard && a.mutexes == b.mutexes;
+                      });
+  }
+
   Status clock() const {
     const TickClock& clock = schedule_.clock;
     if (clock.hyperperiod != problem_.hyperperiod) {
@@ -97,6 +155,10 @@ class Validator {
     }
     if (clock.ticks <= 0 || clock.ticks < (clock.hyperperiod.ns + 999) / 1000)
       return refuse("its tick is longer than 1 us");
+    if (problem_.ticks != 0 && clock.ticks != problem_.ticks) {
+      return refuse("it has " + std::to_string(clock.ticks) + " ticks; modes share a tick of H / " +
+                    std::to_string(problem_.ticks));
+    }
     for (const Choice& choice : schedule_.choices) {
       if (clock.ticks % (1000 * choice.rate) != 0) {
         return refuse(std::to_string(clock.ticks) + " ticks are no multiple of 1000 x " + std::to_string(choice.rate) +
@@ -106,11 +168,13 @@ class Validator {
     return {};
   }
 
-  // Each stage has its jobs, in order, on its home cores.
+  // Each stage has its jobs with all their segments, in order, on its home cores.
   Status slots() {
     by_job_.resize(problem_.stages.size());
     for (std::size_t i = 0; i < problem_.stages.size(); ++i) {
-      by_job_[i].assign(static_cast<std::size_t>(schedule_.choices[i].rate), nullptr);
+      segments_.push_back(segments_of(schedule_.choices[i].budget));
+      by_job_[i].assign(static_cast<std::size_t>(schedule_.choices[i].rate),
+                        std::vector<const Slot*>(segments_.back().size(), nullptr));
     }
     const Slot* before = nullptr;
     for (const Slot& slot : schedule_.slots) {
@@ -119,17 +183,21 @@ class Validator {
         return refuse("a slot of stage '" + problem_.stages[slot.stage].name + "' has job number " +
                       std::to_string(slot.job) + " of " + std::to_string(by_job_[slot.stage].size()));
       }
-      const Slot*& entry = by_job_[slot.stage][slot.job];
+      if (slot.segment >= segments_[slot.stage].size()) {
+        return refuse("a slot of stage '" + problem_.stages[slot.stage].name + "' is for segment " +
+                      std::to_string(slot.segment + 1) + " of " + std::to_string(segments_[slot.stage].size()));
+      }
+      const Slot*& entry = by_job_[slot.stage][slot.job][slot.segment];
       if (entry != nullptr) return refuse(name(slot) + " appears twice");
       entry = &slot;
-      if (slot.start < 0 || slot.start >= schedule_.clock.ticks)
-        return refuse(name(slot) + " begins outside the hyperperiod");
+      const Tick latest = slot.segment == 0 ? schedule_.clock.ticks : 2 * schedule_.clock.ticks;
+      if (slot.start < 0 || slot.start >= latest) return refuse(name(slot) + " begins outside the hyperperiod");
       if (slot.end <= slot.start) return refuse(name(slot) + " ends before it begins");
-      if (before != nullptr &&
-          std::tie(before->start, before->stage, before->job) >= std::tie(slot.start, slot.stage, slot.job)) {
-        return refuse(name(slot) + " is out of order");
-      }
+      if (slot.end > 3 * schedule_.clock.ticks) return refuse(name(slot) + " is longer than the hyperperiod");
+      const auto order = [](const Slot& s) { return std::tie(s.start, s.stage, s.job, s.segment); };
+      if (before != nullptr && order(*before) >= order(slot)) return refuse(name(slot) + " is out of order");
       before = &slot;
+      if (segments_[slot.stage][slot.segment].unit) continue;
       const auto gang = static_cast<std::size_t>(schedule_.choices[slot.stage].budget.cores);
       const std::set<std::uint32_t> distinct(slot.cores.begin(), slot.cores.end());
       if (slot.cores.size() != gang || distinct.size() != gang) {
@@ -138,15 +206,54 @@ class Validator {
       }
       if (*distinct.rbegin() >= problem_.board.cores.size()) return refuse(name(slot) + " names an unknown core");
     }
-    for (const std::vector<const Slot*>& jobs : by_job_) {
-      for (std::size_t job = 0; job < jobs.size(); ++job) {
-        if (jobs[job] == nullptr) {
-          return refuse("stage '" + problem_.stages[static_cast<std::size_t>(&jobs - by_job_.data())].name +
-                        "' has no slot for job " + std::to_string(job));
+    for (std::uint32_t stage = 0; stage < by_job_.size(); ++stage) {
+      for (std::uint32_t job = 0; job < by_job_[stage].size(); ++job) {
+        for (const Slot* slot : by_job_[stage][job]) {
+          if (slot == nullptr) {
+            return refuse("stage '" + problem_.stages[stage].name + "' has no slot for job " + std::to_string(job));
+          }
         }
-        if (jobs[job]->cores != jobs[0]->cores) return refuse(name(*jobs[job]) + " is not on the stage's home cores");
-        if (job > 0 && jobs[job]->start <= jobs[job - 1]->start)
-          return refuse(name(*jobs[job]) + " does not follow its predecessor");
+        for (const Slot* slot : by_job_[stage][job]) {
+          if (!segments_[stage][slot->segment].unit && slot->cores != first_of(stage, 0).cores) {
+            return refuse(name(*slot) + " is not on the stage's home cores");
+          }
+        }
+        if (job > 0 && first_of(stage, job).start <= first_of(stage, job - 1).start) {
+          return refuse(name(first_of(stage, job)) + " does not follow its predecessor");
+        }
+      }
+    }
+    return {};
+  }
+
+  // Each segment is on its resource and behind the one before; jobs of one stage do not overlap.
+  Status segments() const {
+    for (std::uint32_t stage = 0; stage < by_job_.size(); ++stage) {
+      for (std::uint32_t job = 0; job < by_job_[stage].size(); ++job) {
+        const std::vector<const Slot*>& slots = by_job_[stage][job];
+        for (std::size_t i = 0; i < slots.size(); ++i) {
+          const Slot& slot = *slots[i];
+          const std::optional<std::uint32_t>& unit = segments_[stage][i].unit;
+          if (slot.unit != unit || (unit && !slot.cores.empty())) {
+            return refuse(name(slot) + " is not on " +
+                          (unit ? "'" + problem_.board.units[*unit].name + "' alone" : std::string("the cores")));
+          }
+          if (i == 0) continue;
+          const Slot& before = *slots[i - 1];
+          // The dispatcher of the last core releases every segment; those of a gang end on other cores as well.
+          const Duration error = slots.front()->cores.size() > 1 ? problem_.board.clock_error : Duration{};
+          if (slot.start < before.end + schedule_.clock.ticks_up(error) || start_ns(slot) < end_ns(before) + error.ns) {
+            return refuse(name(slot) + " begins " + ms_text({end_ns(before) + error.ns - start_ns(slot)}) +
+                          " before the segment in front of it has ended");
+          }
+        }
+        const bool wraps = job + 1 == by_job_[stage].size();
+        const Slot& next = first_of(stage, wraps ? 0 : job + 1);
+        const Slot& last = *slots.back();
+        if (next.start + (wraps ? schedule_.clock.ticks : 0) < last.end ||
+            start_ns(next) + (wraps ? problem_.hyperperiod.ns : 0) < end_ns(last)) {
+          return refuse(name(last) + " runs into the stage's next job");
+        }
       }
     }
     return {};
@@ -156,58 +263,141 @@ class Validator {
     for (const Slot& slot : schedule_.slots) {
       std::int64_t wakeup = 0;
       std::int64_t publish = 0;
-      for (const std::uint32_t core : slot.cores) {
+      for (const std::uint32_t core : first_of(slot.stage, slot.job).cores) {
         wakeup = std::max(wakeup, problem_.board.cores[core].wakeup_window.ns);
         publish = std::max(publish, problem_.board.cores[core].publish_window.ns);
       }
-      const std::int64_t need = wakeup + schedule_.choices[slot.stage].budget.time.ns + publish;
+      const bool last = slot.segment + 1 == segments_[slot.stage].size();
+      const std::int64_t budget = segments_[slot.stage][slot.segment].time.ns;
+      const std::int64_t need = wakeup + budget + (last ? publish : 0);
       const std::int64_t have = end_ns(slot) - start_ns(slot);
       if (have < need) {
-        return refuse(name(slot) + " is " + ms_text({have}) + " long; w + budget + p is " + ms_text({need}));
+        return refuse(name(slot) + " is " + ms_text({have}) + " long; w + budget" + (last ? " + p" : "") + " is " +
+                      ms_text({need}));
       }
     }
     return {};
   }
 
-  [[nodiscard]] std::vector<const Slot*> on_core(std::uint32_t core) const {
-    std::vector<const Slot*> here;
+  [[nodiscard]] std::vector<Stretch> on_core(std::uint32_t core) const {
+    std::vector<Stretch> here;
     for (const Slot& slot : schedule_.slots) {
-      if (std::find(slot.cores.begin(), slot.cores.end(), core) != slot.cores.end()) here.push_back(&slot);
+      if (std::find(slot.cores.begin(), slot.cores.end(), core) != slot.cores.end()) {
+        here.push_back(stretch(slot, slot));
+      }
     }
     return here;
   }
 
   Status resources() const {
     for (std::uint32_t core = 0; core < problem_.board.cores.size(); ++core) {
-      const std::vector<const Slot*> here = on_core(core);
-      for (std::size_t i = 0; i < here.size(); ++i) {
-        const Slot& slot = *here[i];
-        const bool wraps = i + 1 == here.size();
-        const Slot& next = *here[wraps ? 0 : i + 1];
-        const Tick next_start = next.start + (wraps ? schedule_.clock.ticks : 0);
-        const std::int64_t next_ns = start_ns(next) + (wraps ? problem_.hyperperiod.ns : 0);
-        if (next_start < slot.end || next_ns < end_ns(slot)) {
-          return refuse(name(slot) + " overlaps the " + name(next) + " on " + problem_.board.cores[core].name + " by " +
-                        ms_text({end_ns(slot) - next_ns}));
+      TAKT_RETURN_IF_ERROR(each_pair(on_core(core), [&](const Stretch& one, const Stretch& next) -> Status {
+        if (next.start >= one.end && next.start_ns >= one.end_ns) return {};
+        return refuse(name(*one.slot) + " overlaps the " + name(*next.slot) + " on " + problem_.board.cores[core].name +
+                      " by " + ms_text({one.end_ns - next.start_ns}));
+      }));
+    }
+    return {};
+  }
+
+  // The distance that two neighbours on one resource keep beside what the rule asks for: cores that release them have
+  // their own timelines.
+  [[nodiscard]] Duration apart(const Stretch& one, const Stretch& next) const {
+    return publisher(*one.slot) == publisher(*next.slot) ? Duration{} : problem_.board.clock_error;
+  }
+  [[nodiscard]] bool closer_than(const Stretch& one, const Stretch& next, Duration distance) const {
+    return next.start < one.end + schedule_.clock.ticks_up(distance) || next.start_ns < one.end_ns + distance.ns;
+  }
+
+  Status units() {
+    for (std::uint32_t unit = 0; unit < problem_.board.units.size(); ++unit) {
+      std::vector<Stretch> here;
+      for (const Slot& slot : schedule_.slots) {
+        if (slot.unit == unit) here.push_back(stretch(slot, slot));
+      }
+      TAKT_RETURN_IF_ERROR(each_pair(here, [&](const Stretch& one, const Stretch& next) -> Status {
+        rule_ = "units";
+        if (closer_than(one, next, apart(one, next))) {
+          return refuse(name(*one.slot) + " overlaps the " + name(*next.slot) + " on " +
+                        problem_.board.units[unit].name + ", or is closer than the clock error");
+        }
+        rule_ = "guard";
+        const Duration guard = segments_[one.slot->stage][one.slot->segment].guard;
+        if (closer_than(one, next, guard + apart(one, next))) {
+          return refuse(name(*one.slot) + " is followed by the " + name(*next.slot) + " after " +
+                        ms_text({next.start_ns - one.end_ns}) + "; its guard is " + ms_text(guard));
+        }
+        return {};
+      }));
+    }
+    return {};
+  }
+
+  Status mutexes() const {
+    for (std::uint32_t mutex = 0; mutex < problem_.mutexes.size(); ++mutex) {
+      std::vector<Stretch> held;
+      for (const Slot& slot : schedule_.slots) {
+        const std::vector<std::uint32_t>& own = segments_[slot.stage][slot.segment].mutexes;
+        if (std::find(own.begin(), own.end(), mutex) != own.end()) held.push_back(stretch(slot, slot));
+        const Variant& variant = problem_.stages[slot.stage].variants[schedule_.choices[slot.stage].variant];
+        if (variant.arena_mutex == mutex && slot.segment == 0) {
+          held.push_back(stretch(slot, last_of(slot.stage, slot.job)));
+        }
+      }
+      TAKT_RETURN_IF_ERROR(each_pair(held, [&](const Stretch& one, const Stretch& next) -> Status {
+        if (!closer_than(one, next, apart(one, next))) return {};
+        return refuse("mutex '" + problem_.mutexes[mutex].name + "' is held from the " + name(*one.slot) + " until " +
+                      ms_text({one.end_ns}) + " and wanted by the " + name(*next.slot));
+      }));
+    }
+    return {};
+  }
+
+  // What a budget does not bear beside it does not run beside it.
+  Status interference() const {
+    for (const Slot& slot : schedule_.slots) {
+      const Interference bears = schedule_.choices[slot.stage].budget.interference;
+      if (bears == Interference::kAny) continue;
+      const Stretch own = stretch(slot, slot);
+      for (const Slot& other : schedule_.slots) {
+        if (other.stage == slot.stage && other.job == slot.job) continue;
+        if (bears == Interference::kCores && !other.unit) continue;
+        const Stretch beside = stretch(other, other);
+        for (const std::int64_t turn : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}}) {
+          const std::int64_t shift = turn * problem_.hyperperiod.ns;
+          if (beside.start_ns + shift >= own.end_ns || beside.end_ns + shift <= own.start_ns) continue;
+          return refuse(name(slot) + " has a budget for interference '" + name_of(bears) + "', and the " + name(other) +
+                        " runs beside it");
         }
       }
     }
     return {};
   }
 
+  // The end of the hyperperiod belongs to corrections of the phase.
+  Status gap() const {
+    if (!problem_.phase_lock) return {};
+    const std::int64_t from = problem_.hyperperiod.ns - problem_.phase_lock->gap.ns;
+    for (const Slot& slot : schedule_.slots) {
+      const Stretch own = stretch(slot, slot);
+      const Duration behind = slot.unit ? segments_[slot.stage][slot.segment].guard : problem_.stages[slot.stage].slack;
+      const std::int64_t end = own.end_ns + std::max(behind, problem_.board.clock_error).ns;
+      if (end <= from) continue;
+      return refuse(name(slot) + " with what stays free behind it ends at " + ms_text({end}) +
+                    ", inside the gap that begins at " + ms_text({from}));
+    }
+    return {};
+  }
+
   Status slack() const {
     for (std::uint32_t core = 0; core < problem_.board.cores.size(); ++core) {
-      const std::vector<const Slot*> here = on_core(core);
-      for (std::size_t i = 0; i < here.size(); ++i) {
-        const Slot& slot = *here[i];
-        const bool wraps = i + 1 == here.size();
-        const Slot& next = *here[wraps ? 0 : i + 1];
-        const std::int64_t free = start_ns(next) + (wraps ? problem_.hyperperiod.ns : 0) - end_ns(slot);
-        const Duration wanted = problem_.stages[slot.stage].slack;
-        if (free >= wanted.ns) continue;
-        return refuse(name(slot) + " is followed by the " + name(next) + " after " + ms_text({free}) +
+      TAKT_RETURN_IF_ERROR(each_pair(on_core(core), [&](const Stretch& one, const Stretch& next) -> Status {
+        const std::int64_t free = next.start_ns - one.end_ns;
+        const Duration wanted = problem_.stages[one.slot->stage].slack;
+        if (free >= wanted.ns) return {};
+        return refuse(name(*one.slot) + " is followed by the " + name(*next.slot) + " after " + ms_text({free}) +
                       "; its slack is " + ms_text(wanted));
-      }
+      }));
     }
     return {};
   }
@@ -221,10 +411,11 @@ class Validator {
       resident += problem_.stages[i].variants[schedule_.choices[i].variant].resident;
     }
     for (const Slot& slot : schedule_.slots) {
+      if (slot.segment != 0) continue;
       const std::int64_t arena = problem_.stages[slot.stage].variants[schedule_.choices[slot.stage].variant].arena;
       for (const std::int64_t turn : {std::int64_t{0}, problem_.hyperperiod.ns}) {
         changes.emplace_back(start_ns(slot) + turn, arena);
-        changes.emplace_back(end_ns(slot) + turn, -arena);
+        changes.emplace_back(end_ns(last_of(slot.stage, slot.job)) + turn, -arena);
       }
     }
     std::sort(changes.begin(), changes.end());
@@ -265,7 +456,7 @@ class Validator {
         for (std::uint32_t input = 0; input < problem_.stages[stage].inputs.size(); ++input) {
           const Input& from = problem_.stages[stage].inputs[input];
           if (from.from_sensor) continue;
-          const Slot& consumer = slot_of(stage, job);
+          const Slot& consumer = first_of(stage, job);
           const std::string where = name(consumer) + ", input '" + from.name + "': ";
           if (at == schedule_.bindings.size()) return refuse(where + "no binding");
           const Binding& binding = schedule_.bindings[at++];
@@ -276,7 +467,7 @@ class Validator {
             return refuse(where + "bound to something that is no earlier job of '" + problem_.stages[from.source].name +
                           "'");
           }
-          const Slot& producer = slot_of(binding.producer_stage, binding.producer_job);
+          const Slot& producer = last_of(binding.producer_stage, binding.producer_job);
           // On one timeline program order suffices; across timelines the clocks may differ.
           const bool same = consumer.cores.size() == 1 && producer.cores.back() == consumer.cores[0];
           const Duration error = same ? Duration{} : problem_.board.clock_error;
@@ -287,7 +478,7 @@ class Validator {
           }
           if (!scope_.exact_bindings) continue;
           const bool last = binding.producer_job + 1 == by_job_[from.source].size();
-          const Slot& next = slot_of(from.source, last ? 0 : binding.producer_job + 1);
+          const Slot& next = last_of(from.source, last ? 0 : binding.producer_job + 1);
           const Tick next_there =
               next.end + (binding.producer_shift + (last ? 1 : 0)) * ticks + schedule_.clock.ticks_up(error);
           if (next_there <= consumer.start) {
@@ -324,14 +515,37 @@ class Validator {
         }
       }
     }
+    return disparities();
+  }
+
+  Status disparities() {
+    rule_ = "bounds";
+    if (scope_.recorded_bounds && schedule_.disparities.size() != problem_.disparities.size()) {
+      return refuse("it has disparities for " + std::to_string(schedule_.disparities.size()) + " limits instead of " +
+                    std::to_string(problem_.disparities.size()));
+    }
+    for (std::size_t d = 0; d < problem_.disparities.size(); ++d) {
+      const Disparity& limit = problem_.disparities[d];
+      const Duration found = walk_disparity(problem_, schedule_, d).bound;
+      if (scope_.recorded_bounds && schedule_.disparities[d].bound != found) {
+        return refuse("disparity '" + limit.name + "' is recorded as " + ms_text(schedule_.disparities[d].bound) +
+                      ", the walk gives " + ms_text(found));
+      }
+      if (scope_.limits && found > limit.limit) {
+        rule_ = "limits";
+        return refuse("disparity '" + limit.name + "' of " + ms_text(found) + " is " + ms_text(found - limit.limit) +
+                      " above its limit of " + ms_text(limit.limit));
+      }
+    }
     return {};
   }
 
   const Problem& problem_;
   const Schedule& schedule_;
   Scope scope_;
-  const char* rule_ = "";                         // being checked
-  std::vector<std::vector<const Slot*>> by_job_;  // by stage, job
+  const char* rule_ = "";                                      // being checked
+  std::vector<std::vector<Segment>> segments_;                 // by stage
+  std::vector<std::vector<std::vector<const Slot*>>> by_job_;  // by stage, job, segment
 };
 
 // The table with the budgets of the chosen stages scaled and starts kept.
@@ -344,22 +558,36 @@ bool holds_with(const Problem& problem, const Schedule& schedule, std::optional<
     const Wide product = static_cast<Wide>(time.ns) * millionths + 999'999;
     time.ns = std::max<std::int64_t>(1, static_cast<std::int64_t>(product / 1'000'000));
   };
+  const auto scale_budget = [&](Budget& budget) {
+    if (budget.segments.empty()) return scale(budget.time);
+    budget.time = {};
+    for (Segment& segment : budget.segments) {
+      scale(segment.time);
+      budget.time += segment.time;
+    }
+  };
   for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
     if (only && *only != stage) continue;
     for (Variant& variant : scaled.stages[stage].variants) {
-      for (Budget& budget : variant.budgets) scale(budget.time);
+      for (Budget& budget : variant.budgets) scale_budget(budget);
     }
-    scale(table.choices[stage].budget.time);
+    scale_budget(table.choices[stage].budget);
+  }
+  std::vector<const Slot*> first(problem.stages.size(), nullptr);  // of any job: its home cores
+  for (const Slot& slot : schedule.slots) {
+    if (!slot.cores.empty()) first[slot.stage] = &slot;
   }
   for (Slot& slot : table.slots) {
     if (only && *only != slot.stage) continue;
     std::int64_t wakeup = 0;
     std::int64_t publish = 0;
-    for (const std::uint32_t core : slot.cores) {
+    for (const std::uint32_t core : first[slot.stage]->cores) {
       wakeup = std::max(wakeup, problem.board.cores[core].wakeup_window.ns);
       publish = std::max(publish, problem.board.cores[core].publish_window.ns);
     }
-    const Duration length{wakeup + table.choices[slot.stage].budget.time.ns + publish + 2};
+    const std::vector<Segment> segments = segments_of(table.choices[slot.stage].budget);
+    if (slot.segment + 1 < segments.size()) publish = 0;
+    const Duration length{wakeup + segments[slot.segment].time.ns + publish + 2};
     slot.end = slot.start + table.clock.ticks_up(length);
   }
   return Validator(scaled, table, {true, false, false}).run().has_value();
@@ -394,6 +622,22 @@ std::vector<CoreLoad> core_loads(const Problem& problem, const Schedule& schedul
     core.longest_busy = {load.longest_stretch()};
     core.fullest_second = static_cast<double>(load.fullest(kSecond)) / static_cast<double>(kSecond);
     out.push_back(core);
+  }
+  return out;
+}
+
+std::vector<UnitLoad> unit_loads(const Problem& problem, const Schedule& schedule) {
+  std::vector<UnitLoad> out;
+  for (std::uint32_t u = 0; u < problem.board.units.size(); ++u) {
+    UnitLoad unit;
+    unit.unit = problem.board.units[u].name;
+    for (const Slot& slot : schedule.slots) {
+      if (slot.unit != u) continue;
+      unit.busy += Duration{schedule.clock.end_at(0, slot.end).ns - schedule.clock.start_at(0, slot.start).ns};
+      unit.guards += segments_of(schedule.choices[slot.stage].budget)[slot.segment].guard;
+    }
+    unit.share = static_cast<double>((unit.busy + unit.guards).ns) / static_cast<double>(problem.hyperperiod.ns);
+    out.push_back(std::move(unit));
   }
   return out;
 }

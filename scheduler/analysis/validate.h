@@ -14,18 +14,23 @@ struct ValidateOptions {
   bool limits = true;  // also refuse bounds above the limits of the chains
 };
 
-// Resources, common start of a gang, slot >= w + budget + p, slack, order and home cores of a stage's jobs,
-// housekeeping reserve, 6 % idle time in every window of one second, precedence with clock error, bindings exact,
-// recorded bounds equal to the walk, limits, memory. In ticks around the circle and again in rounded nanoseconds. kGate
-// names the rule (choices, clock, jobs, windows, resources, slack, memory, idle, bindings, bounds, limits), slot and
-// figure.
+// Resources, common start of a gang, slot >= w + budget (+ p), slack, order and home cores of a stage's jobs, order of
+// a job's segments and the resource of each, units, guards, mutexes, what may not run beside a budget, the gap of a
+// phase lock, housekeeping reserve, 6 % idle time in every window of one second, precedence with clock error, bindings
+// exact, recorded bounds equal to the walk, limits, memory. In ticks around the circle and again in rounded
+// nanoseconds. kGate names the rule (choices, clock, jobs, segments, windows, resources, units, guard, mutexes,
+// interference, gap, slack, memory, idle, bindings, bounds, limits), slot and figure.
 Status validate(const Problem& problem, const Schedule& schedule, const ValidateOptions& options = {});
 
 // Exact bounds of the four quantities, each by its own walk over the exact bindings, outputs at slot ends, no skips
 // (derivation: README.md of this folder). Expects a table whose structure validates.
 ChainBound walk(const Problem& problem, const Schedule& schedule, std::uint32_t chain);
 
-// The same when jobs may be skipped: skips[stage] consecutive jobs at most, anywhere, of all stages at once. A consumer
+// The largest difference of the stamps of samples that one job of the limit's stage brings together, over every sample
+// that each latch may take. Exact for chains of different sensors, an upper bound for two latches of one sensor.
+DisparityBound walk_disparity(const Problem& problem, const Schedule& schedule, std::size_t limit);
+
+// walk() when jobs may be skipped: skips[stage] consecutive jobs at most, anywhere, of all stages at once. A consumer
 // whose bound job was skipped uses the last one that was not, however old (a lost sample stretches a chain, it does not
 // break it). Reaction and both ages are exact: the walk takes, for every job it visits, the placement that hurts most,
 // and visits each stage once. Latency is an upper bound: the sample that hurts most may not come first in its output.
@@ -43,6 +48,19 @@ struct CoreLoad {
   double fullest_second = 0;  // share of the fullest window of one second
 };
 std::vector<CoreLoad> core_loads(const Problem& problem, const Schedule& schedule);
+
+// The problem as it is while the table runs on without the reference of its phase lock: the stamps of that sensor may
+// have drifted either way for as long as the hold-over lasts. Its walks are the bounds of the hold-over.
+Problem holding_over(const Problem& problem);
+
+// How full a unit is: slots, and the guards behind them.
+struct UnitLoad {
+  std::string unit;
+  Duration busy;  // per hyperperiod, guards apart
+  Duration guards;
+  double share = 0;  // of the hyperperiod, guards included
+};
+std::vector<UnitLoad> unit_loads(const Problem& problem, const Schedule& schedule);
 
 // The largest factor on all budgets (or on those of one stage) under which the table stays valid with its starts and
 // bindings kept and all limits met; in millionths, rounded down, at most 1000. Below 1 for a table that breaks a limit;

@@ -1,5 +1,7 @@
 // The four quantities of a chain, each from its definition. Notation and derivation: README.md of this folder.
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "scheduler/analysis/instants.h"
 #include "scheduler/analysis/validate.h"
@@ -186,14 +188,88 @@ ChainBound walk(const Problem& problem, const Schedule& schedule, std::uint32_t 
     others[1] = free_age(outputs, period, sensor.delay_max.ns, 0);
     others[2] = free_age(outputs, period, sensor.delay_max.ns, 1);
   }
-  bound.bounds[0] = {latency.ns};
-  for (std::size_t q = 1; q < kQuantities; ++q) bound.bounds[q] = {others[q - 1]};
+  bound.bounds[0] = with_corrections(problem, {latency.ns});
+  for (std::size_t q = 1; q < kQuantities; ++q) bound.bounds[q] = with_corrections(problem, {others[q - 1]});
   // A sample that is used before its latest arrival has no wait; its delay is then what was left for it.
   const Duration wait{std::max<std::int64_t>(latency.wait, 0)};
   const Duration delay = sensor.delay_max + Duration{std::min<std::int64_t>(latency.wait, 0)};
   bound.terms = sensor.name + " delay " + ms_text(delay) + " + wait for the slot " + ms_text(wait) +
-                outputs.slots(problem, latency.output) + " = " + ms_text(bound.bounds[0]);
+                outputs.slots(problem, latency.output) + (problem.phase_lock ? " + corrections of the phase" : "") +
+                " = " + ms_text(bound.bounds[0]);
   return bound;
+}
+
+namespace {
+
+// The part of a chain that ends in one stage, seen from that stage's jobs.
+struct Member {
+  Outputs outputs;
+  const Sensor* sensor;
+  std::string name;  // of the chain
+  std::optional<Samples> samples;
+};
+
+// Stamps of the samples that may be the newest at a latch, each between its earliest and its latest.
+std::pair<std::int64_t, std::int64_t> stamps_of(const Member& member, std::int64_t latch) {
+  const Sensor& sensor = *member.sensor;
+  const std::int64_t newest = latch - sensor.delay_min.ns;
+  if (!member.samples) return {latch - sensor.delay_max.ns - longest_period(sensor).ns, newest};
+  const Samples& samples = *member.samples;
+  std::int64_t k = (latch - samples.settled(0)) / sensor.period.ns - 1;
+  while (samples.settled(k + 1) <= latch) ++k;  // sample k is there for certain
+  while (samples.settled(k) > latch) --k;
+  const std::int64_t oldest = samples.stamp(k);
+  while (samples.earliest_arrival(k + 1) <= latch) ++k;  // and this one if it came early
+  return {oldest, std::min(samples.stamp(k) + sensor.phase->jitter.ns, newest)};
+}
+
+}  // namespace
+
+DisparityBound walk_disparity(const Problem& problem, const Schedule& schedule, std::size_t index) {
+  const Disparity& limit = problem.disparities[index];
+  std::vector<Member> members;
+  std::int64_t turns = 1;
+  for (const std::uint32_t c : limit.chains) {
+    Chain part = problem.chains[c];
+    while (part.stages.back() != limit.stage) part.stages.pop_back();
+    const Sensor& sensor = problem.sensors[part.sensor];
+    Member member{Outputs(problem, schedule, part), &sensor, part.name, std::nullopt};
+    if (const auto pattern = sample_pattern(sensor, problem.hyperperiod)) {
+      member.samples.emplace(sensor, *pattern, problem.hyperperiod.ns);
+      turns = std::lcm(turns, pattern->hyperperiods);
+    }
+    members.push_back(std::move(member));
+  }
+  DisparityBound worst;
+  worst.terms = "the newest sample of '" + members[0].name + "' beside the oldest of '" + members[1].name + "'";
+  for (std::int64_t output = 0; output < members[0].outputs.per_hyperperiod() * turns; ++output) {
+    for (const Member& one : members) {
+      const std::int64_t latch = one.outputs.latch(output);
+      for (const Member& other : members) {
+        if (&one == &other) continue;
+        const std::int64_t other_latch = other.outputs.latch(output);
+        // Of one sensor an earlier latch never sees a newer sample, and the same instant sees the same one.
+        if (one.sensor == other.sensor && latch <= other_latch) continue;
+        const Duration apart{stamps_of(one, latch).second - stamps_of(other, other_latch).first};
+        if (apart <= worst.bound) continue;
+        worst.bound = apart;
+        worst.terms = "the newest sample of '" + one.name + "' beside the oldest of '" + other.name + "'";
+      }
+    }
+  }
+  worst.bound = with_corrections(problem, worst.bound);
+  return worst;
+}
+
+Problem holding_over(const Problem& problem) {
+  Problem out = problem;
+  if (!problem.phase_lock) return out;
+  Sensor& sensor = out.sensors[problem.phase_lock->sensor];
+  const PhaseLock alone{0, {}, {}, {}};
+  const Duration drifted = largest_correction(alone, sensor, problem.phase_lock->hold_over);
+  sensor.phase->offset = sensor.phase->offset - drifted;
+  sensor.phase->jitter += drifted * 2;
+  return out;
 }
 
 }  // namespace takt::sched

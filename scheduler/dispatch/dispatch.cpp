@@ -25,7 +25,9 @@ Status inconsistent(const std::string& what) {
 
 Status check(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& hosts,
              const DispatchOptions& options) {
+  TAKT_RETURN_IF_ERROR(can_dispatch(problem, schedule));
   if (!(options.rate > 0)) return fail(Code::kUsage, "the replay rate must be above 0");
+  TAKT_RETURN_IF_ERROR(can_dispatch(problem, schedule));
   if (hosts.size() != problem.stages.size() || schedule.choices.size() != problem.stages.size()) {
     return inconsistent("stages, choices and hosts differ in number");
   }
@@ -121,6 +123,26 @@ std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
 }
 
 }  // namespace
+
+Status can_dispatch(const Problem& problem, const Schedule& schedule) {
+  for (std::size_t stage = 0; stage < schedule.choices.size() && stage < problem.stages.size(); ++stage) {
+    const Choice& choice = schedule.choices[stage];
+    const std::vector<Variant>& variants = problem.stages[stage].variants;
+    const bool shared = choice.variant < variants.size() && variants[choice.variant].arena_mutex;
+    if (choice.budget.segments.empty() && !shared) continue;
+    return fail(Code::kConfiguration, "stage '" + problem.stages[stage].name + "' " +
+                                          (shared ? "shares its arena under a mutex" : "has segments") +
+                                          ", which no dispatcher executes yet: `takt schedule` plans and proves it. To "
+                                          "run it, give it one budget on the cores and an arena of its own");
+  }
+  if (problem.phase_lock) {
+    return fail(Code::kConfiguration, "the table is locked to the stamps of '" +
+                                          problem.sensors[problem.phase_lock->sensor].name +
+                                          "', and no dispatcher corrects its phase yet: `takt schedule` plans and "
+                                          "proves it. To run it, leave out 'phase_lock'");
+  }
+  return {};
+}
 
 Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& stages,
                                 const DispatchOptions& options, const RecordSink& sink) {

@@ -83,6 +83,10 @@ struct DispatchResult {
   std::vector<double> core_busy;  // share of the run each core spent in jobs, by core
 };
 
+// Whether every part of the table can be executed: segments on units, mutexes and a phase lock cannot yet.
+// kConfiguration names the first that cannot.
+Status can_dispatch(const Problem& problem, const Schedule& schedule);
+
 // Runs the table. Blocks until done or stopped. kEnvironment when threads cannot be created.
 // `sink` may be called from several dispatcher threads at once (one per core; core index given).
 Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& stages,

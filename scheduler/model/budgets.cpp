@@ -77,6 +77,11 @@ Status apply_budgets(Problem& problem, const BudgetTable& table) {
     }
     const auto same = std::find_if(variant->budgets.begin(), variant->budgets.end(),
                                    [&](const Budget& b) { return b.cores == entry.budget.cores; });
+    if (same != variant->budgets.end() && !same->segments.empty()) {
+      return fail(Code::kConfiguration, "budgets give one time for variant '" + entry.variant + "' of stage '" +
+                                            entry.stage + "', whose jobs consist of segments; budgets of segments " +
+                                            "stand in the pipeline file");
+    }
     if (same != variant->budgets.end()) {
       *same = entry.budget;
     } else {

@@ -9,6 +9,9 @@ const char* name_of(Certificate::Rule rule) {
     case Certificate::Rule::kMemory: return "memory";
     case Certificate::Rule::kLoad: return "load";
     case Certificate::Rule::kWindow: return "window";
+    case Certificate::Rule::kUnit: return "unit";
+    case Certificate::Rule::kMutex: return "mutex";
+    case Certificate::Rule::kDisparity: return "disparity";
     case Certificate::Rule::kSame: return "same";
     case Certificate::Rule::kOptions: return "options";
     case Certificate::Rule::kHomes: return "homes";

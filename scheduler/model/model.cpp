@@ -40,6 +40,7 @@ Status check_names(const std::vector<T>& list, const char* kind) {
 // Longest time of anything in a problem: sums of a few stay far from the end of 64 bits.
 constexpr Duration kMostTime = seconds(1000);
 constexpr std::size_t kMostSegments = 16;
+constexpr std::int64_t kMostTurns = 10'000;  // hyperperiods that a walk over several locked sensors may take
 
 Status check_sensor(const Sensor& sensor, Duration hyperperiod, bool reference) {
   const std::string where = "sensor '" + sensor.name + "': ";
@@ -234,6 +235,15 @@ Status check_disparity(const Problem& problem, const Disparity& disparity) {
                                             problem.stages[disparity.stage].name + "' once");
     }
   }
+  std::int64_t turns = 1;
+  for (const std::uint32_t index : disparity.chains) {
+    const auto pattern = sample_pattern(problem.sensors[problem.chains[index].sensor], problem.hyperperiod);
+    if (pattern) turns = std::lcm(turns, pattern->hyperperiods);
+    if (turns > kMostTurns) {
+      return fail(Code::kConfiguration, where + "its locked sensors line up only after more than " +
+                                            std::to_string(kMostTurns) + " hyperperiods");
+    }
+  }
   return {};
 }
 
@@ -277,6 +287,13 @@ std::vector<Segment> segments_of(const Budget& budget) {
 Duration largest_correction(const PhaseLock& lock, const Sensor& sensor, Duration hyperperiod) {
   const auto drift_ppb = static_cast<std::int64_t>(std::ceil(sensor.drift_ppm * 1000.0));
   return {scale_up(hyperperiod.ns, drift_ppb, 1'000'000'000) + lock.filter.ns};
+}
+
+Duration with_corrections(const Problem& problem, Duration time) {
+  if (!problem.phase_lock || time.ns <= 0) return time;
+  const Sensor& sensor = problem.sensors[problem.phase_lock->sensor];
+  const std::int64_t boundaries = time.ns / problem.hyperperiod.ns + 1;
+  return time + largest_correction(*problem.phase_lock, sensor, problem.hyperperiod) * boundaries;
 }
 
 std::string ms_text(Duration d) {

@@ -196,6 +196,9 @@ struct Problem {
   std::int64_t ticks = 0;  // N; 0: the smallest for the chosen rates. Modes share the tick, so theirs is given
 };
 
+// A time between two instants of the table, and what corrections at the boundaries in between may add to it.
+Duration with_corrections(const Problem& problem, Duration time);
+
 // Everything a table relies on: names unique, indices in range, non-feedback inputs precede their consumers, chains
 // follow inputs, samples of a sensor cannot overtake each other, w and p inside [0, 5 ms], segments begin and end on
 // the cores, the gap of a phase lock holds its corrections. kConfiguration with the first fault. Synthesis and
@@ -232,9 +235,9 @@ Tick ticks_per_hyperperiod(Duration hyperperiod, const std::vector<std::int64_t>
 // at the same time. Inputs are latched at the start of a job's first slot. w and p are those of the home cores.
 struct Slot {
   std::uint32_t stage = 0;
-  std::uint32_t job = 0;             // 0 .. rate - 1 within the hyperperiod
-  std::vector<std::uint32_t> cores;  // indices into Board::cores, the last one publishes; none in a unit's slot
-  Tick start = 0;
+  std::uint32_t job = 0;                   // 0 .. rate - 1 within the hyperperiod
+  std::vector<std::uint32_t> cores;        // indices into Board::cores, the last one publishes; none in a unit's slot
+  Tick start = 0;                          // in [0, N) in a job's first slot; later ones may exceed N
   Tick end = 0;                            // may exceed N
   std::uint32_t segment = 0;               // of the job, in order
   std::optional<std::uint32_t> unit = {};  // index into Board::units

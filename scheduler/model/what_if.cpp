@@ -68,7 +68,14 @@ Status change_stage(Problem& problem, Stage& stage, const std::string& key, cons
     if (key == "slack") targets.push_back(&stage.slack);
     if (key == "budget") {
       for (Variant& variant : stage.variants) {
-        for (Budget& budget : variant.budgets) targets.push_back(&budget.time);
+        for (Budget& budget : variant.budgets) {
+          if (budget.segments.empty()) targets.push_back(&budget.time);
+          // A share of every segment; which of them would take a new length is not said.
+          if (!budget.segments.empty() && (value.empty() || value.back() != '%')) {
+            return not_understood(change, "its jobs consist of segments; change all of them by a share such as +20%");
+          }
+          for (Segment& segment : budget.segments) targets.push_back(&segment.time);
+        }
       }
     }
     for (Duration* target : targets) {
@@ -78,7 +85,11 @@ Status change_stage(Problem& problem, Stage& stage, const std::string& key, cons
     }
     if (key == "budget") {
       for (Variant& variant : stage.variants) {
-        for (Budget& budget : variant.budgets) budget.provenance = Provenance::kDeclared;
+        for (Budget& budget : variant.budgets) {
+          budget.provenance = Provenance::kDeclared;
+          if (!budget.segments.empty()) budget.time = {};
+          for (const Segment& segment : budget.segments) budget.time += segment.time;
+        }
       }
     }
     return {};

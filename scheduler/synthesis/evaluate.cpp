@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "scheduler/model/text.h"
 
@@ -31,14 +32,36 @@ std::int64_t bound_to(const Table& table, std::size_t consumer, std::size_t prod
   return table.newest(from, to.cores, start) + turn * static_cast<std::int64_t>(from.starts.size());
 }
 
+// First sample not before `k` of a locked sensor lies at at(k); see Evaluator::locked.
+std::int64_t sample_at(const Sensor& sensor, const SamplePattern& pattern, std::int64_t hyperperiod, std::int64_t k) {
+  const std::int64_t span = pattern.hyperperiods * hyperperiod;
+  const std::int64_t turn = floor_div(k, pattern.samples);
+  __extension__ using Wide = __int128;
+  return sensor.phase->offset.ns + turn * span +
+         static_cast<std::int64_t>(static_cast<Wide>(k - turn * pattern.samples) * span / pattern.samples);
+}
+
+// The newest sample with at(k) + after <= when.
+std::int64_t newest_sample(const Sensor& sensor, const SamplePattern& pattern, std::int64_t hyperperiod,
+                           std::int64_t after, std::int64_t when) {
+  const auto at = [&](std::int64_t k) { return sample_at(sensor, pattern, hyperperiod, k); };
+  std::int64_t k = floor_div(when - after - sensor.phase->offset.ns, sensor.period.ns) + 1;
+  while (at(k) + after > when) --k;
+  while (at(k + 1) + after <= when) ++k;
+  return k;
+}
+
 bool smaller(double a, double b) { return a < b - 1e-6; }
 
 }  // namespace
 
 bool Score::better_than(const Score& other) const {
+  const double broken = std::max({1.0, worst, disparity});
+  const double other_broken = std::max({1.0, other.worst, other.disparity});
+  if (smaller(broken, other_broken) || smaller(other_broken, broken)) return broken < other_broken;
   if (smaller(worst, other.worst) || smaller(other.worst, worst)) return worst < other.worst;
   if (smaller(sum, other.sum) || smaller(other.sum, sum)) return sum < other.sum;
-  return smaller(jitter, other.jitter);
+  return smaller(jitter + disparity_sum, other.jitter + other.disparity_sum);
 }
 
 Evaluator::Evaluator(const Problem& problem) : problem_(&problem), chains_of_(problem.stages.size()) {
@@ -47,6 +70,16 @@ Evaluator::Evaluator(const Problem& problem) : problem_(&problem), chains_of_(pr
     for (const std::uint32_t stage : problem.chains[c].stages) {
       if (chains_of_[stage].empty() || chains_of_[stage].back() != c) chains_of_[stage].push_back(c);
     }
+  }
+  for (const Disparity& limit : problem.disparities) {
+    Members members;
+    for (const std::uint32_t c : limit.chains) {
+      Chain part = problem.chains[c];
+      part.stages.erase(std::find(part.stages.begin(), part.stages.end(), limit.stage) + 1, part.stages.end());
+      if (patterns_[part.sensor]) members.turns = std::lcm(members.turns, patterns_[part.sensor]->hyperperiods);
+      members.chains.push_back(std::move(part));
+    }
+    members_.push_back(std::move(members));
   }
 }
 
@@ -103,21 +136,10 @@ void Evaluator::free_running(const Walk& walk, const Sensor& sensor, Bounds& out
 // at(k) + settled.
 void Evaluator::locked(const Walk& walk, const Sensor& sensor, const SamplePattern& pattern, std::int64_t hyperperiod,
                        Bounds& out) const {
-  const std::int64_t span = pattern.hyperperiods * hyperperiod;
   const std::int64_t settled = sensor.phase->jitter.ns + sensor.delay_max.ns;
-  const auto at = [&](std::int64_t k) {
-    const std::int64_t turn = floor_div(k, pattern.samples);
-    __extension__ using Wide = __int128;
-    return sensor.phase->offset.ns + turn * span +
-           static_cast<std::int64_t>(static_cast<Wide>(k - turn * pattern.samples) * span / pattern.samples);
-  };
+  const auto at = [&](std::int64_t k) { return sample_at(sensor, pattern, hyperperiod, k); };
   // The newest sample that has arrived for certain at `when`.
-  const auto certain = [&](std::int64_t when) {
-    std::int64_t k = floor_div(when - settled - sensor.phase->offset.ns, sensor.period.ns) + 1;
-    while (at(k) + settled > when) --k;
-    while (at(k + 1) + settled <= when) ++k;
-    return k;
-  };
+  const auto certain = [&](std::int64_t when) { return newest_sample(sensor, pattern, hyperperiod, settled, when); };
   std::int64_t before = walk.before;
   std::int64_t before_job = walk.before_job;
   for (std::int64_t turn = 0; turn < pattern.hyperperiods; ++turn) {
@@ -163,6 +185,56 @@ Evaluator::Bounds Evaluator::evaluate(const Table& table, const Chain& chain, st
   } else {
     free_running(outputs, sensor, out);
   }
+  for (std::int64_t& ns : out.ns) ns = with_corrections(*problem_, {ns}).ns;
+  return out;
+}
+
+Evaluator::Stamps Evaluator::stamps_at(std::uint32_t index, std::int64_t latch) const {
+  const Sensor& sensor = problem_->sensors[index];
+  if (!sensor.phase) {
+    return {latch - longest_period(sensor).ns - sensor.delay_max.ns, latch - sensor.delay_min.ns};
+  }
+  const std::int64_t hyperperiod = problem_->hyperperiod.ns;
+  const SamplePattern& pattern = *patterns_[index];
+  const std::int64_t settled = sensor.phase->jitter.ns + sensor.delay_max.ns;
+  const std::int64_t first = newest_sample(sensor, pattern, hyperperiod, settled, latch);
+  const std::int64_t last = newest_sample(sensor, pattern, hyperperiod, sensor.delay_min.ns, latch);
+  return {
+      sample_at(sensor, pattern, hyperperiod, first),
+      std::min(sample_at(sensor, pattern, hyperperiod, last) + sensor.phase->jitter.ns, latch - sensor.delay_min.ns)};
+}
+
+DisparityBound Evaluator::disparity(const Table& table, const Disparity& limit) const {
+  const Members& members = members_[static_cast<std::size_t>(&limit - problem_->disparities.data())];
+  const std::int64_t hyperperiod = problem_->hyperperiod.ns;
+  std::vector<Walk> walks;
+  for (const Chain& chain : members.chains) walks.push_back(walk(table, chain, chain.stages.size()));
+  std::int64_t worst = 0;
+  std::size_t newer = 0;
+  std::size_t older = 1;
+  for (std::int64_t turn = 0; turn < members.turns; ++turn) {
+    for (std::size_t job = 0; job + 1 < walks.front().outputs.size(); ++job) {
+      for (std::size_t a = 0; a < walks.size(); ++a) {
+        const std::uint32_t sensor = members.chains[a].sensor;
+        const std::int64_t latch = walks[a].outputs[job].start + turn * hyperperiod;
+        const std::int64_t newest = stamps_at(sensor, latch).newest;
+        for (std::size_t b = 0; b < walks.size(); ++b) {
+          const std::int64_t other = walks[b].outputs[job].start + turn * hyperperiod;
+          // Two latches of one sensor: what is newest never gets older, and one instant has one newest sample.
+          if (a == b || (members.chains[b].sensor == sensor && latch <= other)) continue;
+          const std::int64_t apart = newest - stamps_at(members.chains[b].sensor, other).oldest;
+          if (apart <= worst) continue;
+          worst = apart;
+          newer = a;
+          older = b;
+        }
+      }
+    }
+  }
+  DisparityBound out;
+  out.bound = with_corrections(*problem_, {worst});
+  out.terms = "the newest sample of '" + problem_->chains[limit.chains[newer]].name + "' beside the oldest of '" +
+              problem_->chains[limit.chains[older]].name + "'";
   return out;
 }
 
@@ -211,6 +283,21 @@ Score Evaluator::score(const Table& table, std::optional<std::size_t> only) cons
     }
     out.jitter += static_cast<double>(longest - shortest) / static_cast<double>(table.period(stage));
   };
+  for (std::size_t d = 0; d < members_.size(); ++d) {
+    bool placed = true;
+    bool meant = !only;
+    for (const Chain& chain : members_[d].chains) {
+      for (const std::uint32_t stage : chain.stages) {
+        placed &= table.at(stage).placed();
+        meant |= only == stage;
+      }
+    }
+    if (!placed || !meant) continue;
+    const Disparity& limit = problem_->disparities[d];
+    const double ratio = static_cast<double>(disparity(table, limit).bound.ns) / static_cast<double>(limit.limit.ns);
+    out.disparity = std::max(out.disparity, ratio);
+    out.disparity_sum += ratio;
+  }
   if (only) {
     for (const std::size_t c : chains_of_[*only]) add_chain(c);
     add_jitter(*only);
@@ -247,6 +334,7 @@ ChainBound Evaluator::describe(const Table& table, std::uint32_t chain_index) co
   // A sample that is used before its latest arrival has no wait; its delay is then what was left for it.
   const Duration wait{std::max<std::int64_t>(found.latency_wait, 0)};
   const Duration delay = sensor.delay_max + Duration{std::min<std::int64_t>(found.latency_wait, 0)};
+  if (problem_->phase_lock) slots += " + corrections of the phase";
   out.terms = sensor.name + " delay " + ms_text(delay) + " + wait for the slot " + ms_text(wait) + slots + " = " +
               ms_text(out.bounds[0]);
   return out;

@@ -13,15 +13,27 @@
 namespace takt::sched {
 namespace {
 
-// Slot length on these cores: w + budget + p of the slowest.
-Duration length_on(const Problem& problem, const Choice& choice, const std::vector<std::uint32_t>& cores) {
+// Slots of a job on these cores, w + budget each and p in the last, windows of the slowest core: all of them end to
+// end, and those on the cores.
+struct Lengths {
+  Duration job;
+  Duration on_cores;
+};
+Lengths lengths_on(const Problem& problem, const Choice& choice, const std::vector<std::uint32_t>& cores) {
   Duration wakeup;
   Duration publish;
   for (const std::uint32_t core : cores) {
     wakeup = std::max(wakeup, problem.board.cores[core].wakeup_window);
     publish = std::max(publish, problem.board.cores[core].publish_window);
   }
-  return wakeup + choice.budget.time + publish;
+  Lengths out{publish, publish};  // the last segment is on the cores
+  if (choice.budget.segments.empty())
+    return {out.job + wakeup + choice.budget.time, out.job + wakeup + choice.budget.time};
+  for (const Segment& segment : choice.budget.segments) {
+    out.job += wakeup + segment.time;
+    if (!segment.unit) out.on_cores += wakeup + segment.time;
+  }
+  return out;
 }
 
 // What is left to choose, with every placement of a stage spelled out.
@@ -29,7 +41,8 @@ struct Open {
   struct Place {
     std::size_t option = 0;
     const std::vector<std::uint32_t>* cores = nullptr;
-    Duration length;
+    Duration length;    // of a job
+    Duration on_cores;  // of that on each core
   };
   const Problem& problem;
   const Options& options;
@@ -43,13 +56,13 @@ struct Open {
       const bool home = !homes.empty() && !homes[stage].empty();
       for (std::size_t option = 0; option < o[stage].size(); ++option) {
         const auto k = static_cast<std::size_t>(o[stage][option].budget.cores);
-        if (home && homes[stage].size() == k) {
-          places.back().push_back({option, &homes[stage], length_on(p, o[stage][option], homes[stage])});
-        }
+        const auto add = [&](const std::vector<std::uint32_t>& set) {
+          const Lengths lengths = lengths_on(p, o[stage][option], set);
+          places.back().push_back({option, &set, lengths.job, lengths.on_cores});
+        };
+        if (home && homes[stage].size() == k) add(homes[stage]);
         if (home) continue;
-        for (const std::vector<std::uint32_t>& set : sets[k]) {
-          places.back().push_back({option, &set, length_on(p, o[stage][option], set)});
-        }
+        for (const std::vector<std::uint32_t>& set : sets[k]) add(set);
       }
     }
   }
@@ -74,7 +87,7 @@ std::vector<Least> least_of(const Open& open) {
     bool first = true;
     for (const Open::Place& place : open.places[stage]) {
       const Choice& choice = open.choice(stage, place);
-      const Duration demand = place.length * (choice.rate * choice.budget.cores);
+      const Duration demand = place.on_cores * (choice.rate * choice.budget.cores);
       if (first || place.length < least.length) {
         least.length = place.length;
         least.option = place.option;
@@ -219,13 +232,25 @@ std::optional<Refutation> refute_stage(const Open& open, std::uint32_t stage) {
     std::int64_t excess = 0;
     double idle = 0;
     for (const std::uint32_t core : *place.cores) {
-      excess = std::max(excess, place.length.ns * choice.rate - capacity_of(problem, core));
+      excess = std::max(excess, place.on_cores.ns * choice.rate - capacity_of(problem, core));
       idle = std::max(idle, idle_share(problem.board.cores[core]));
     }
+    // The whole job: jobs of one stage follow each other.
+    const std::int64_t beyond = place.length.ns * choice.rate - problem.hyperperiod.ns;
+    const bool too_long = beyond > excess;
+    excess = std::max(excess, beyond);
     if (excess <= 0) return std::nullopt;
     if (out.certificate.excess > 0 && excess >= out.certificate.excess) continue;
     out.certificate.excess = excess;
     const Duration period{problem.hyperperiod.ns / choice.rate};
+    if (too_long) {
+      out.why = "stage '" + name + "': the segments of one job of " + describe(problem, stage, choice) + " take " +
+                ms_text(place.length) + " end to end, its period is " + ms_text(period) + ": " +
+                ms_text(place.length - period) +
+                " too much, since jobs of one stage do not overlap. Shorten a segment by that much, or declare a lower "
+                "rate";
+      continue;
+    }
     const Duration room{static_cast<std::int64_t>(static_cast<double>(period.ns) * (1.0 - idle))};
     out.why = "stage '" + name + "': one slot of " + describe(problem, stage, choice) + " takes " +
               ms_text(place.length) + ", but its period of " + ms_text(period) + " leaves " + ms_text(room) + " (" +
@@ -284,8 +309,8 @@ std::optional<Refutation> refute_load(const Open& open, const std::vector<std::u
     std::int64_t least_with = least.demand;
     for (const Open::Place& place : open.places[stage]) {
       const std::int64_t times = open.choice(stage, place).rate * shared(*place.cores, cores);
-      if (place.length.ns * times < least.demand) least = {stage, place.option, place.length.ns * times};
-      least_with = std::min(least_with, (place.length + problem.stages[stage].slack).ns * times);
+      if (place.on_cores.ns * times < least.demand) least = {stage, place.option, place.on_cores.ns * times};
+      least_with = std::min(least_with, (place.on_cores + problem.stages[stage].slack).ns * times);
     }
     if (open.places[stage].empty()) continue;
     demand += least.demand;
@@ -323,12 +348,135 @@ std::optional<Refutation> refute_load(const Open& open, const std::vector<std::u
   return out;
 }
 
+// What one job keeps a unit or a mutex taken for, with the shortest windows of any core set.
+template <class Taken>
+std::optional<Refutation> refute_line(const Open& open, const std::string& what, const std::string& remedy,
+                                      const Taken& taken) {
+  const Problem& problem = open.problem;
+  std::int64_t work = 0;
+  std::vector<std::string> parts;
+  for (std::size_t stage = 0; stage < open.places.size(); ++stage) {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    std::int64_t jobs = 0;
+    for (const Open::Place& place : open.places[stage]) {
+      const Choice& choice = open.choice(stage, place);
+      Duration wakeup;
+      Duration publish;
+      for (const std::uint32_t core : *place.cores) {
+        wakeup = std::max(wakeup, problem.board.cores[core].wakeup_window);
+        publish = std::max(publish, problem.board.cores[core].publish_window);
+      }
+      const std::int64_t ns = taken(problem.stages[stage].variants[choice.variant], choice, wakeup, publish).ns;
+      if (ns * choice.rate >= least) continue;
+      least = ns * choice.rate;
+      jobs = choice.rate;
+    }
+    if (open.places[stage].empty() || least == 0) continue;
+    work += least;
+    parts.push_back(problem.stages[stage].name + " " + std::to_string(jobs) + " x " + ms_text({least / jobs}));
+  }
+  Refutation out;
+  out.certificate.excess = work - problem.hyperperiod.ns;
+  if (out.certificate.excess <= 0) return std::nullopt;
+  out.why = what + " in a hyperperiod of " + ms_text(problem.hyperperiod) + " for at least " + ms_text({work}) + " (" +
+            list_text(parts) + "): " + ms_text({out.certificate.excess}) + " too much. " + remedy;
+  return out;
+}
+
+std::optional<Refutation> refute_unit(const Open& open, std::uint32_t unit) {
+  const std::string& name = open.problem.board.units[unit].name;
+  std::optional<Refutation> out = refute_line(
+      open, "the " + std::string(name_of(open.problem.board.units[unit].kind)) + " '" + name + "' is needed",
+      "A lower rate or a cheaper variant, a shorter guard, or another unit for one of them",
+      [&](const Variant&, const Choice& choice, Duration wakeup, Duration) {
+        Duration sum;
+        for (const Segment& segment : choice.budget.segments) {
+          if (segment.unit == unit) sum += wakeup + segment.time + segment.guard;
+        }
+        return sum;
+      });
+  if (!out) return std::nullopt;
+  out->certificate.rule = Certificate::Rule::kUnit;
+  out->certificate.unit = unit;
+  return out;
+}
+
+std::optional<Refutation> refute_mutex(const Open& open, std::uint32_t mutex) {
+  std::optional<Refutation> out = refute_line(
+      open, "the mutex '" + open.problem.mutexes[mutex].name + "' is held",
+      "A lower rate or a cheaper variant, a shorter segment under the mutex, or an arena of its own for one of them",
+      [&](const Variant& variant, const Choice& choice, Duration wakeup, Duration publish) {
+        Duration sum;
+        const std::vector<Segment> segments = segments_of(choice.budget);
+        for (std::size_t i = 0; i < segments.size(); ++i) {
+          const std::vector<std::uint32_t>& held = segments[i].mutexes;
+          if (variant.arena_mutex != mutex && std::find(held.begin(), held.end(), mutex) == held.end()) continue;
+          sum += wakeup + segments[i].time + (i + 1 == segments.size() ? publish : Duration{});
+        }
+        return sum;
+      });
+  if (!out) return std::nullopt;
+  out->certificate.rule = Certificate::Rule::kMutex;
+  out->certificate.mutex = mutex;
+  return out;
+}
+
+// How far apart the stamps can lie that the newest sample of a sensor may have at one latch. Two sensors that know
+// nothing of each other are at some time as far apart as half the sum, wherever the latches lie.
+Duration spread_of(const Sensor& sensor) {
+  if (sensor.phase) return {};
+  return longest_period(sensor) + sensor.delay_max - sensor.delay_min;
+}
+
+Duration least_disparity(const Problem& problem, std::uint32_t one, std::uint32_t other) {
+  if (one == other) return {};
+  return {(spread_of(problem.sensors[one]) + spread_of(problem.sensors[other])).ns / 2};
+}
+
+std::optional<Refutation> refute_disparity(const Problem& problem, std::uint32_t index) {
+  const Disparity& limit = problem.disparities[index];
+  std::optional<Refutation> out;
+  for (std::size_t a = 0; a < limit.chains.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      const std::uint32_t one = problem.chains[limit.chains[a]].sensor;
+      const std::uint32_t other = problem.chains[limit.chains[b]].sensor;
+      const Duration least = least_disparity(problem, one, other);
+      const Duration excess = least - limit.limit;
+      if (excess.ns <= 0 || (out && excess.ns <= out->certificate.excess)) continue;
+      out.emplace();
+      out->certificate.rule = Certificate::Rule::kDisparity;
+      out->certificate.disparity = index;
+      out->certificate.excess = excess.ns;
+      out->why = "disparity '" + limit.name + "': samples of '" + problem.sensors[one].name + "' and '" +
+                 problem.sensors[other].name + "' that meet in '" + problem.stages[limit.stage].name +
+                 "' are at times " + ms_text(least) +
+                 " apart (half of their periods and arrival jitters), wherever the slots lie; the limit is " +
+                 ms_text(limit.limit) + ": " + ms_text(excess) +
+                 " too much. Trigger one of the sensors by the table (phase_ms), raise its rate, or raise the limit";
+    }
+  }
+  return out;
+}
+
 // All jobs of a stage run on its home cores, so the stages must be divided among the cores. Exact while the search
 // stays small; says nothing otherwise. Only for one remaining option per stage.
 }  // namespace
 
 std::array<Duration, kQuantities> least_bounds(const Problem& problem, const Options& options, std::uint32_t chain) {
   return least_of_chain(problem, options, least_of(Open(problem, options, {})), problem.chains[chain]).bounds;
+}
+
+double least_worst_disparity(const Problem& problem) {
+  double worst = 0;
+  for (const Disparity& limit : problem.disparities) {
+    for (const std::uint32_t a : limit.chains) {
+      for (const std::uint32_t b : limit.chains) {
+        const Duration least = least_disparity(problem, problem.chains[a].sensor, problem.chains[b].sensor);
+        worst = std::max(worst, static_cast<double>(least.ns) / static_cast<double>(limit.limit.ns));
+      }
+    }
+  }
+  return worst;
 }
 
 double least_worst_ratio(const Problem& problem, const Options& options) {
@@ -437,7 +585,7 @@ std::optional<Refutation> refute_windows(const Open& open, const std::vector<Lea
   for (std::size_t stage = 0; stage < open.places.size(); ++stage) {
     std::int64_t cost = std::numeric_limits<std::int64_t>::max();
     for (const Open::Place& place : open.places[stage]) {
-      cost = std::min(cost, place.length.ns * shared(*place.cores, cores));
+      cost = std::min(cost, place.on_cores.ns * shared(*place.cores, cores));
     }
     costs.push_back(open.places[stage].empty() ? 0 : cost);
   }
@@ -508,6 +656,15 @@ void each_refutation(const Problem& problem, const Options& options, const Homes
     if (!offer(refute_stage(open, stage))) return;
   }
   if (!offer(refute_memory(problem, options))) return;
+  for (std::uint32_t unit = 0; unit < problem.board.units.size(); ++unit) {
+    if (!offer(refute_unit(open, unit))) return;
+  }
+  for (std::uint32_t mutex = 0; mutex < problem.mutexes.size(); ++mutex) {
+    if (!offer(refute_mutex(open, mutex))) return;
+  }
+  for (std::uint32_t disparity = 0; disparity < problem.disparities.size(); ++disparity) {
+    if (!offer(refute_disparity(problem, disparity))) return;
+  }
   std::vector<std::vector<std::uint32_t>> sets{all_cores(problem)};
   if (!homes.empty()) {
     for (const std::uint32_t core : all_cores(problem)) sets.push_back({core});

@@ -25,7 +25,8 @@ struct Refutation {
 };
 
 // The first rule that shows that no table exists for any combination of `options`: a chain against its limit, one stage
-// against its period, memory, the load of all cores, of one core, window energy.
+// against its period, memory, the load of a unit, what is held under a mutex, a disparity, the load of all cores, of
+// one core, window energy.
 std::optional<Refutation> refute(const Problem& problem, const Options& options, const Homes& homes = {});
 
 // All of them: what has to change before a table can exist.
@@ -37,6 +38,9 @@ std::array<Duration, kQuantities> least_bounds(const Problem& problem, const Opt
 // The largest factor on all limits, to a thousandth, for which refute() says that no table exists: no table has a
 // smaller maximum of bound / limit. 0 without limits.
 double least_worst_ratio(const Problem& problem, const Options& options);
+
+// What no table's maximum of disparity / limit can be below. 0 without limits.
+double least_worst_disparity(const Problem& problem);
 
 // Why the stages cannot be divided among the cores, when every stage has one option on one core; "" when they can, or
 // when that would take long to find out.

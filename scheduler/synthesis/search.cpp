@@ -110,7 +110,7 @@ std::vector<Tick> Search::anchors(const Table& table, std::size_t stage, const s
       }
     } else if (table.at(input.source).placed()) {
       const Placement& producer = table.at(input.source);
-      for (const Tick start : producer.starts) add(start + producer.length + table.crossing(producer, cores));
+      for (const Tick end : producer.ends) add(end + table.crossing(producer, cores));
     }
   }
   for (std::size_t consumer = 0; consumer < problem_->stages.size(); ++consumer) {
@@ -124,11 +124,12 @@ std::vector<Tick> Search::anchors(const Table& table, std::size_t stage, const s
   out.erase(std::unique(out.begin(), out.end()), out.end());
   // The neighbours of slots are many on a full core: a deterministic sample of them fills what is left.
   std::vector<Tick> beside{0};
-  for (const std::uint32_t core : cores) {
-    const Tick occupied = table.occupied(stage, length, core);
-    for (const Timeline::Interval& interval : table.core(core).intervals()) {
-      beside.push_back(floor_mod(interval.end, period));
-      beside.push_back(floor_mod(interval.start - occupied, period));
+  for (const Step& step : table.steps(stage, cores)) {
+    for (const Step::Take& take : step.takes) {
+      for (const Timeline::Interval& interval : table.line(take.line).intervals()) {
+        beside.push_back(floor_mod(interval.end - step.offset, period));
+        beside.push_back(floor_mod(interval.start - take.occupied - step.offset, period));
+      }
     }
   }
   std::sort(beside.begin(), beside.end());

@@ -116,7 +116,14 @@ Schedule to_schedule(const Problem& problem, const Table& table) {
     const Placement& placement = table.at(stage);
     for (std::uint32_t job = 0; job < placement.starts.size(); ++job) {
       const Tick start = placement.starts[job];
-      schedule.slots.push_back({stage, job, placement.cores, start, start + placement.length});
+      const std::vector<Segment> segments = segments_of(table.choices()[stage].budget);
+      const std::vector<Step> steps = table.steps(stage, placement.cores);
+      for (std::uint32_t segment = 0; segment < segments.size(); ++segment) {
+        const Tick begin = placement.segment_start(job, segment);
+        const Segment& of = segments[segment];
+        schedule.slots.push_back({stage, job, of.unit ? std::vector<std::uint32_t>{} : placement.cores, begin,
+                                  begin + steps[segment].length, segment, of.unit});
+      }
       for (std::uint32_t input = 0; input < problem.stages[stage].inputs.size(); ++input) {
         const Input& from = problem.stages[stage].inputs[input];
         if (from.from_sensor) continue;
@@ -130,12 +137,13 @@ Schedule to_schedule(const Problem& problem, const Table& table) {
     }
   }
   std::sort(schedule.slots.begin(), schedule.slots.end(), [](const Slot& a, const Slot& b) {
-    return std::tie(a.start, a.stage, a.job) < std::tie(b.start, b.stage, b.job);
+    return std::tie(a.start, a.stage, a.job, a.segment) < std::tie(b.start, b.stage, b.job, b.segment);
   });
   const Evaluator evaluator(problem);
   for (std::uint32_t chain = 0; chain < problem.chains.size(); ++chain) {
     schedule.bounds.push_back(evaluator.describe(table, chain));
   }
+  for (const Disparity& limit : problem.disparities) schedule.disparities.push_back(evaluator.disparity(table, limit));
   return schedule;
 }
 
@@ -156,9 +164,13 @@ std::vector<Level> levels_of(const Problem& problem, const Table& table, double 
     }
     if (!limited) sum += static_cast<double>(least[0].ns) / static_cast<double>(problem.hyperperiod.ns);
   }
-  return {{"worst bound / limit", score.worst, worst},
-          {"sum of bound / limit", score.sum, sum},
-          {"unevenness of starts / period", score.jitter, 0}};
+  std::vector<Level> levels = {{"worst bound / limit", score.worst, worst},
+                               {"sum of bound / limit", score.sum, sum},
+                               {"unevenness of starts / period", score.jitter, 0}};
+  if (!problem.disparities.empty()) {
+    levels.push_back({"worst disparity / limit", score.disparity, least_worst_disparity(problem)});
+  }
+  return levels;
 }
 
 // What the maximum of bound / limit cannot be below for these choices, by arithmetic alone.
@@ -187,6 +199,14 @@ std::string broken_limits(const Problem& problem, const Schedule& schedule) {
                       ms_text(bound.bounds[q]) + ", " + ms_text(bound.bounds[q] - *chain.limits[q]) +
                       " above its limit (" + bound.terms + ")");
     }
+  }
+  for (std::size_t d = 0; d < problem.disparities.size(); ++d) {
+    const Disparity& limit = problem.disparities[d];
+    const DisparityBound& found = schedule.disparities[d];
+    if (found.bound <= limit.limit) continue;
+    parts.push_back("the samples that '" + problem.stages[limit.stage].name + "' brings together lie up to " +
+                    ms_text(found.bound) + " apart, " + ms_text(found.bound - limit.limit) + " above the limit of '" +
+                    limit.name + "' (" + found.terms + ")");
   }
   return list_text(parts);
 }
@@ -425,10 +445,18 @@ double resynthesised_scale(const Problem& problem, const Schedule& schedule, con
     Problem scaled = problem;
     for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
       const Choice& choice = schedule.choices[stage];
-      Budget budget = choice.budget;
-      budget.time.ns = (budget.time.ns * hundredths + 99) / 100;
+      Variant variant = problem.stages[stage].variants[choice.variant];
+      variant.budgets = {choice.budget};
+      Budget& budget = variant.budgets.front();
+      const auto scale = [&](Duration& time) { time.ns = (time.ns * hundredths + 99) / 100; };
+      if (budget.segments.empty()) scale(budget.time);
+      if (!budget.segments.empty()) budget.time = {};
+      for (Segment& segment : budget.segments) {
+        scale(segment.time);
+        budget.time += segment.time;
+      }
       scaled.stages[stage].rates = {choice.rate};
-      scaled.stages[stage].variants = {{problem.stages[stage].variants[choice.variant].name, {budget}}};
+      scaled.stages[stage].variants = {std::move(variant)};
     }
     return synthesize(scaled, options).verdict == Verdict::kFeasible;
   };

@@ -1,4 +1,4 @@
-// Occupancy of one core over a hyperperiod that repeats: intervals on a circle of N ticks.
+// Occupancy of one resource over a hyperperiod that repeats: intervals on a circle of N ticks.
 #pragma once
 
 #include <optional>

@@ -7,6 +7,7 @@
 
 #include "scheduler/model/model.h"
 #include "tests/scheduler/synthesis/problems.h"
+#include "tests/scheduler/synthesis/segments.h"
 
 namespace takt::sched::test {
 
@@ -18,7 +19,7 @@ inline Problem infeasible_problem(std::uint64_t seed) {
     problem.name = std::string(kind) + " " + std::to_string(seed);
     return problem;
   };
-  switch (seed % 7) {
+  switch (seed % 11) {
     case 0: {  // slots end to end are longer than the limit
       Chain& chain = problem.chains[random() % 3];
       chain.limits[static_cast<std::size_t>(below(4))] = milliseconds(2 + below(8));
@@ -75,6 +76,39 @@ inline Problem infeasible_problem(std::uint64_t seed) {
       problem.stages[2].variants = {variant("full", milliseconds(25))};
       problem.chains = {chain("lidar_fusion", 1, {1, 3}, milliseconds(240), milliseconds(305))};
       return named("options");
+    }
+    case 7: {  // the GPU has too little time
+      problem = gpu_perception();
+      problem.chains.clear();
+      problem.stages[1].variants = {segmented_variant(
+          "gpu", {on_cores(milliseconds(1)), on_unit(kGpu, milliseconds(75 + below(8)), milliseconds(2)),
+                  on_cores(milliseconds(1))})};
+      return named("unit");
+    }
+    case 8: {  // one mutex is held for too long, by segments or by whole jobs
+      problem.board = two_cores(0);
+      problem.mutexes = {{"map"}};
+      problem.chains.clear();
+      for (const std::size_t i : {0u, 1u}) {
+        problem.stages[i].variants = {variant("full", milliseconds(i == 0 ? 15 + below(3) : 52 + below(10)))};
+        Variant& own = problem.stages[i].variants[0];
+        own.arena = 1'000'000;
+        if (below(2) == 0) own.arena_mutex = 0;
+        if (!own.arena_mutex) own.budgets = {segmented({on_cores(own.budgets[0].time, {0})})};
+      }
+      return named("mutex");
+    }
+    case 9: {  // two sensors that know nothing of each other
+      problem.disparities = {{"meeting", 3, {0, 1, 2}, milliseconds(30 + below(30))}};
+      return named("disparity");
+    }
+    case 10: {  // the segments of one job, end to end, are longer than its period
+      problem = gpu_perception();
+      problem.chains.clear();
+      problem.stages[0].variants = {
+          segmented_variant("gpu", {on_cores(milliseconds(2)), on_unit(kGpu, milliseconds(18)),
+                                    on_unit(kToHost, milliseconds(9 + below(4))), on_cores(milliseconds(2))})};
+      return named("segments");
     }
     default: {  // what stays resident does not fit
       problem.board.memory = 1'000'000'000;
