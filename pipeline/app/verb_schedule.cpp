@@ -18,6 +18,7 @@
 #include "runtime/base/file.h"
 #include "scheduler/analysis/certificate.h"
 #include "scheduler/analysis/explain.h"
+#include "scheduler/analysis/modes.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/what_if.h"
 #include "scheduler/model/yaml.h"
@@ -52,11 +53,26 @@ struct Asked {
   std::string other_machine;
 };
 
+// Those of stages and variants that a mode has.
+sched::BudgetTable budgets_of(const sched::BudgetTable& budgets, const sched::Problem& mode) {
+  sched::BudgetTable out = budgets;
+  std::erase_if(out.budgets, [&](const sched::StageBudget& budget) {
+    return std::none_of(mode.stages.begin(), mode.stages.end(), [&](const sched::Stage& stage) {
+      return stage.name == budget.stage &&
+             std::any_of(stage.variants.begin(), stage.variants.end(),
+                         [&](const sched::Variant& variant) { return variant.name == budget.variant; });
+    });
+  });
+  return out;
+}
+
 Result<Asked> ask(const ScheduleOptions& options) {
   pipeline::PipelineConfig config;
   if (sched::is_problem_file(options.pipeline)) {
     // A problem by itself: nothing but its schedule can be asked for.
-    TAKT_ASSIGN(config.problem, sched::load_problem(options.pipeline));
+    TAKT_ASSIGN(sched::LoadedProblem loaded, sched::load_problem_and_modes(options.pipeline));
+    config.problem = std::move(loaded.problem);
+    config.modes = std::move(loaded.modes);
     config.name = config.problem.name;
     config.file = options.pipeline;
   } else {
@@ -67,6 +83,11 @@ Result<Asked> ask(const ScheduleOptions& options) {
   if (!options.budgets.empty()) {
     TAKT_ASSIGN(const sched::BudgetTable budgets, sched::load_budgets(options.budgets));
     TAKT_RETURN_IF_ERROR(sched::apply_budgets(config.problem, budgets));
+    if (config.modes) {
+      for (sched::ModeSpec& mode : config.modes->modes) {
+        TAKT_RETURN_IF_ERROR(sched::apply_budgets(mode.problem, budgets_of(budgets, mode.problem)));
+      }
+    }
     if (const std::string here = pipeline::machine_name(); !budgets.machine.empty() && budgets.machine != here) {
       other_machine = "budgets were measured on another machine (" + budgets.machine + "); this one is " + here;
     }
@@ -74,31 +95,94 @@ Result<Asked> ask(const ScheduleOptions& options) {
   sched::Problem any_cores = config.problem;
   for (const std::string& change : options.what_if) {
     TAKT_RETURN_IF_ERROR(sched::apply_what_if(config.problem, change));
+    // In every mode that has what the change names; the whole has it, or the line above refused.
+    if (config.modes) {
+      for (sched::ModeSpec& mode : config.modes->modes) (void)sched::apply_what_if(mode.problem, change);
+    }
     if (change.find(".cores=") == std::string::npos) TAKT_RETURN_IF_ERROR(sched::apply_what_if(any_cores, change));
   }
   return Asked{std::move(config), std::move(any_cores), std::move(other_machine)};
 }
 
-Result<Admitted> answer(Asked asked, const ScheduleOptions& options, double seconds) {
+// Nothing is said that the independent validator or checker has not accepted.
+Result<sched::Answer> judged_answer(const sched::Problem& problem, const ScheduleOptions& options, double seconds) {
   sched::SynthesisOptions synthesis;
   synthesis.seed = options.seed;
   synthesis.node_limit = options.nodes;
   synthesis.seconds = seconds;
-  Admitted out{std::move(asked.config), {}, std::move(asked.any_cores)};
-  out.answer = sched::synthesize(out.config.problem, synthesis);
-  if (!asked.other_machine.empty()) out.answer.notes.push_back(asked.other_machine);
-  // Nothing is said that the independent validator or checker has not accepted.
-  if (out.answer.verdict == sched::Verdict::kFeasible) {
-    if (Status valid = sched::validate(out.config.problem, *out.answer.schedule); !valid) {
+  sched::Answer answer = sched::synthesize(problem, synthesis);
+  if (answer.verdict == sched::Verdict::kFeasible) {
+    if (Status valid = sched::validate(problem, *answer.schedule); !valid) {
       return fail(Code::kInternal, "the synthesized table failed its validator: " + valid.error().message);
     }
   }
-  if (out.answer.verdict == sched::Verdict::kInfeasible) {
-    if (Status holds = sched::check_certificate(out.config.problem, *out.answer.certificate); !holds) {
+  if (answer.verdict == sched::Verdict::kInfeasible) {
+    if (Status holds = sched::check_certificate(problem, *answer.certificate); !holds) {
       return fail(Code::kInternal, "the proof failed its checker: " + holds.error().message);
     }
   }
+  return answer;
+}
+
+Result<Admitted> answer(Asked asked, const ScheduleOptions& options, double seconds) {
+  Admitted out{std::move(asked.config), {}, std::move(asked.any_cores)};
+  TAKT_ASSIGN(out.answer, judged_answer(out.config.problem, options, seconds));
+  if (!asked.other_machine.empty()) out.answer.notes.push_back(asked.other_machine);
   return out;
+}
+
+// What was written is read back: no file is left that a board would refuse.
+Status write_board_bundle(const pipeline::PipelineConfig& config, const std::vector<pipeline::AdmittedMode>& modes,
+                          const std::vector<pipeline::BundleChange>& changes, const Options& options) {
+  TAKT_ASSIGN(const pipeline::Bundle bundle, pipeline::make_bundle(config, modes, changes, options.schedule.budgets));
+  TAKT_ASSIGN(const std::vector<std::byte> bytes, pipeline::write_bundle(bundle));
+  if (const auto again = pipeline::read_bundle(bytes); !again) return fail(Code::kInternal, again.error().message);
+  return write_file_atomically(options.bundle, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// Every mode, every permitted change.
+int run_modes(const Asked& asked, const Options& options) {
+  const sched::ModeSet& set = *asked.config.modes;
+  for (const std::string& one_table : {options.certificate, options.check, options.html}) {
+    if (one_table.empty()) continue;
+    return report_error({Code::kUsage, "'" + asked.config.name +
+                                           "' has modes; a certificate and a page are of one table: ask for a file "
+                                           "without 'modes'"});
+  }
+  std::vector<sched::Answer> answers;
+  for (const sched::ModeSpec& mode : set.modes) {
+    Result<sched::Answer> answer = judged_answer(mode.problem, options.schedule, options.seconds);
+    if (!answer) return report_error(answer.error());
+    if (!asked.other_machine.empty()) answer->notes.push_back(asked.other_machine);
+    answers.push_back(*std::move(answer));
+  }
+  const sched::ModesAnswer judged = sched::judge_modes(set, answers);
+  if (options.json) {
+    std::fputs(sched::modes_json(set, answers, judged).c_str(), stdout);
+  } else {
+    std::fputs(sched::explain_modes(set, answers, judged).c_str(), stdout);
+    for (std::size_t m = 0; m < set.modes.size(); ++m) {
+      std::printf("\n%s", sched::explain(set.modes[m].problem, answers[m], terminal_width()).c_str());
+    }
+  }
+  if (!options.bundle.empty()) {
+    if (judged.verdict != sched::Verdict::kFeasible) {
+      return report_error({Code::kGate, "no bundle: only admitted tables go to a board"});
+    }
+    std::vector<pipeline::AdmittedMode> modes;
+    for (std::size_t m = 0; m < set.modes.size(); ++m) {
+      const sched::ModeSpec& mode = set.modes[m];
+      modes.push_back({mode.name, &mode.problem, &*answers[m].schedule, mode.dwell, mode.lost});
+    }
+    std::vector<pipeline::BundleChange> changes;
+    for (const sched::ChangeAnswer& change : judged.changes) {
+      changes.push_back({change.from, change.to, set.modes[change.to].entry_drain});
+    }
+    if (Status written = write_board_bundle(asked.config, modes, changes, options); !written) {
+      return report_error(written.error());
+    }
+  }
+  return judged.verdict == sched::Verdict::kFeasible ? 0 : 1;
 }
 
 // Replays a certificate against the problem as configured; nothing is searched.
@@ -111,20 +195,6 @@ Status replay_certificate(const sched::Problem& problem, const std::string& path
   std::printf("ACCEPTED: '%s' on board '%s' cannot meet its limits; every part of %s holds\n", problem.name.c_str(),
               problem.board.name.c_str(), path.c_str());
   return {};
-}
-
-// What was written is read back: no file is left that a board would refuse.
-Status write_board_bundle(const Admitted& admitted, const Options& options) {
-  if (admitted.answer.verdict != sched::Verdict::kFeasible) {
-    return fail(Code::kGate, "no bundle: only an admitted table goes to a board");
-  }
-  const sched::Problem& problem = admitted.config.problem;
-  const std::vector<pipeline::AdmittedMode> modes{{problem.name, &problem, &*admitted.answer.schedule}};
-  TAKT_ASSIGN(const pipeline::Bundle bundle,
-              pipeline::make_bundle(admitted.config, modes, {}, options.schedule.budgets));
-  TAKT_ASSIGN(const std::vector<std::byte> bytes, pipeline::write_bundle(bundle));
-  if (const auto again = pipeline::read_bundle(bytes); !again) return fail(Code::kInternal, again.error().message);
-  return write_file_atomically(options.bundle, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 // An output that is an input, or another output, would be lost.
@@ -167,6 +237,7 @@ int run(const Options& options) {
   if (const Status outputs = check_outputs(options); !outputs) return report_error(outputs.error());
   Result<Asked> asked = ask(options.schedule);
   if (!asked) return report_error(asked.error());
+  if (asked->config.modes) return run_modes(*asked, options);
   if (!options.check.empty()) {
     const Status replayed = replay_certificate(asked->config.problem, options.check);
     return replayed ? 0 : report_error(replayed.error());
@@ -189,7 +260,13 @@ int run(const Options& options) {
                                         : sched::explain(problem, admitted->answer, terminal_width(), beside);
   std::fputs(text.c_str(), stdout);
   if (!options.bundle.empty()) {
-    if (Status written = write_board_bundle(*admitted, options); !written) return report_error(written.error());
+    if (admitted->answer.verdict != sched::Verdict::kFeasible) {
+      return report_error({Code::kGate, "no bundle: only an admitted table goes to a board"});
+    }
+    const std::vector<pipeline::AdmittedMode> modes{{problem.name, &problem, &*admitted->answer.schedule}};
+    if (Status written = write_board_bundle(admitted->config, modes, {}, options); !written) {
+      return report_error(written.error());
+    }
   }
   return admitted->answer.verdict == sched::Verdict::kFeasible ? 0 : 1;
 }

@@ -152,6 +152,7 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
   std::vector<sched::Sensor> timing;
   for (const sensors::RigSensor& sensor : config.rig->sensors) timing.push_back(timing_of(sensor));
   config.problem = sched::read_problem(root, config.name, board, timing);
+  config.modes = sched::read_modes(root, config.problem);
 
   std::vector<NamedModel> models;
   const std::vector<YamlNode> nodes = root.at("stages").items();
@@ -182,9 +183,9 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
   }
   // The scheduling side must be sound before stages are made from it.
   TAKT_RETURN_IF_ERROR(document.finish());
-  if (const Status sound = sched::check(config.problem); !sound) {
-    return fail(Code::kConfiguration, path + ": " + sound.error().message);
-  }
+  Status sound = sched::check(config.problem);
+  if (sound && config.modes) sound = sched::check(*config.modes);
+  if (!sound) return fail(Code::kConfiguration, path + ": " + sound.error().message);
   for (std::size_t s = 0; s < config.stages.size(); ++s) {
     for (std::size_t i = 0; i < config.stages[s].connections.size(); ++i) {
       const sched::Input& input = config.problem.stages[s].inputs[i];

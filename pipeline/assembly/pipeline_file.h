@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/yaml.h"
 #include "scheduler/model/model.h"
+#include "scheduler/model/modes.h"
 #include "sensors/rig/rig.h"
 
 namespace takt::pipeline {
@@ -44,8 +46,9 @@ struct PipelineConfig {
   std::string name;
   std::string file, rig_file, board_file;
   std::shared_ptr<const sensors::Rig> rig;
-  sched::Problem problem;           // problem.sensors[i] is rig sensor i
-  std::vector<StageConfig> stages;  // by stage, as in problem.stages
+  sched::Problem problem;               // problem.sensors[i] is rig sensor i
+  std::optional<sched::ModeSet> modes;  // where the file declares any
+  std::vector<StageConfig> stages;      // by stage, as in problem.stages
 
   // Creates the stage in the given variant; allocates everything it will ever use.
   [[nodiscard]] Result<std::unique_ptr<Stage>> create(std::size_t stage, std::size_t variant) const;

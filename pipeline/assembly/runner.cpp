@@ -239,6 +239,11 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   const auto& stages = config.problem.stages;
   const sensors::Rig& rig = *config.rig;
   TAKT_RETURN_IF_ERROR(sched::can_dispatch(config.problem, schedule));
+  if (config.modes) {
+    return fail(Code::kConfiguration, config.file +
+                                          ": it has modes, and no dispatcher changes between tables yet; "
+                                          "`takt schedule` plans and proves them. To run it, leave out 'modes'");
+  }
 
   // The log first: most mistakes are there.
   std::set<std::string> topic_set;

@@ -211,6 +211,25 @@ std::string bounds_text(const Problem& problem, const Schedule& schedule) {
   return "\nBounds\n" + columns(rows, 2, 5) + "\nHow the worst latency adds up\n" + terms;
 }
 
+// What holds while the reference of the phase lock is lost: chains of that sensor alone see a difference.
+std::string hold_over_text(const Problem& problem, const Schedule& schedule) {
+  if (!problem.phase_lock || problem.phase_lock->hold_over.ns == 0) return "";
+  const Problem held = holding_over(problem);
+  std::vector<std::vector<std::string>> rows{{"chain", "latency", "reaction", "age at output", "until replaced"}};
+  for (std::uint32_t c = 0; c < problem.chains.size(); ++c) {
+    if (problem.chains[c].sensor != problem.phase_lock->sensor) continue;
+    const ChainBound bound = walk(held, schedule, c);
+    rows.push_back({problem.chains[c].name});
+    for (std::size_t q = 0; q < kQuantities; ++q) {
+      const bool exceeded = problem.chains[c].limits[q] && bound.bounds[q] > *problem.chains[c].limits[q];
+      rows.back().push_back(ms_text(bound.bounds[q]) + (exceeded ? " ABOVE ITS LIMIT" : ""));
+    }
+  }
+  if (rows.size() == 1) return "";
+  return "\nFor up to " + ms_text(problem.phase_lock->hold_over) + " without the stamps of '" +
+         problem.sensors[problem.phase_lock->sensor].name + "' (bounds of the hold-over)\n" + columns(rows, 1, 5);
+}
+
 // How far apart the samples lie that a fusion stage brings together.
 std::string disparities_text(const Problem& problem, const Schedule& schedule) {
   if (schedule.disparities.empty()) return "";
@@ -341,8 +360,8 @@ std::string explain(const Problem& problem, const Answer& answer, std::size_t wi
                 static_cast<double>(problem.hyperperiod.ns) / static_cast<double>(schedule.clock.ticks),
                 schedule.slots.size(), schedule.hash().hex().c_str());
   return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) +
-         disparities_text(problem, schedule) + skips_text(problem, schedule) + levels_text(answer) +
-         stages_text(problem, schedule) + table_text(problem, schedule) +
+         disparities_text(problem, schedule) + hold_over_text(problem, schedule) + skips_text(problem, schedule) +
+         levels_text(answer) + stages_text(problem, schedule) + table_text(problem, schedule) +
          loads_text(problem, schedule, beside.scale_with_new_table) + comparisons_text(problem, beside.comparisons);
 }
 
@@ -490,6 +509,14 @@ std::string to_json(const Problem& problem, const Answer& answer, const Beside& 
                                      {"bound_ns", schedule.disparities[i].bound.ns},
                                      {"limit_ns", limit.limit.ns},
                                      {"terms", schedule.disparities[i].terms}});
+    }
+    root["hold_over"] = Json::array();
+    for (std::uint32_t c = 0; problem.phase_lock && c < problem.chains.size(); ++c) {
+      if (problem.chains[c].sensor != problem.phase_lock->sensor) continue;
+      const ChainBound bound = walk(holding_over(problem), schedule, c);
+      Json entry{{"name", problem.chains[c].name}};
+      for (std::size_t q = 0; q < kQuantities; ++q) entry[std::string(kKeys[q]) + "_ns"] = bound.bounds[q].ns;
+      root["hold_over"].push_back(std::move(entry));
     }
     root["cores"] = Json::array();
     for (const CoreLoad& load : core_loads(problem, schedule)) {

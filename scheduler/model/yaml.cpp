@@ -6,49 +6,12 @@
 #include <limits>
 #include <numeric>
 
-#include "runtime/base/suggest.h"
 #include "scheduler/model/text.h"
+#include "scheduler/model/yaml_read.h"
 
 namespace takt::sched {
-namespace {
 
-constexpr double kMostMs = 100'000;
-constexpr double kMostMb = 1e9;
-constexpr std::int64_t kMostJobs = 20'000;  // per hyperperiod: what a search still gets through
-
-std::int64_t read_megabytes(const YamlNode& node) {
-  return static_cast<std::int64_t>(std::llround(node.number(0, kMostMb) * 1e6));
-}
-
-template <class T>
-std::vector<std::string> names(const std::vector<T>& list) {
-  std::vector<std::string> out;
-  for (const T& item : list) out.push_back(item.name);
-  return out;
-}
-
-// Index of the item called `node` in `list`; records an error and returns nullopt when there is none.
-template <class T>
-std::optional<std::uint32_t> reference(const YamlNode& node, const std::vector<T>& list, const char* kind) {
-  const std::string name = node.text();
-  if (name.empty()) return std::nullopt;  // an error was recorded already
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].name == name) return static_cast<std::uint32_t>(i);
-  }
-  node.error(std::string("unknown ") + kind + " '" + name + "'" + did_you_mean(name, names(list)));
-  return std::nullopt;
-}
-
-template <class T>
-void refuse_twice(const YamlNode& node, const std::string& name, const std::vector<T>& known, const char* kind) {
-  const auto same = [&](const T& item) { return item.name == name; };
-  if (!name.empty() && std::any_of(known.begin(), known.end(), same)) {
-    node.error(std::string("there is already a ") + kind + " named '" + name + "'");
-  }
-}
-
-// Hz to jobs per hyperperiod, which must be a whole number.
-std::int64_t read_rate(const YamlNode& node, Duration hyperperiod) {
+std::int64_t yaml_read::read_rate(const YamlNode& node, Duration hyperperiod) {
   const double hz = node.number(0.001, 100'000);
   const double jobs = hz * hyperperiod.seconds();
   const double whole = std::round(jobs);
@@ -67,10 +30,87 @@ std::int64_t read_rate(const YamlNode& node, Duration hyperperiod) {
   return 1;
 }
 
-Budget read_budget(const YamlNode& node) {
+void yaml_read::read_limits(const YamlNode& limits, Chain& chain) {
+  constexpr const char* kKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
+  for (std::size_t q = 0; q < kQuantities; ++q) {
+    if (const auto limit = limits.find(kKeys[q])) chain.limits[q] = limit->milliseconds(0.001, kMostMs);
+  }
+}
+
+namespace {
+
+using namespace yaml_read;
+
+constexpr double kMostMb = 1e9;
+
+std::int64_t read_megabytes(const YamlNode& node) {
+  return static_cast<std::int64_t>(std::llround(node.number(0, kMostMb) * 1e6));
+}
+
+// What a stage may name beside other stages and sensors.
+struct Resources {
+  const Board& board;
+  const std::vector<Mutex>& mutexes;
+};
+
+std::vector<std::uint32_t> read_mutexes(const YamlNode& list, const Resources& resources) {
+  std::vector<std::uint32_t> out;
+  for (const YamlNode& item : list.items()) {
+    const auto mutex = reference(item, resources.mutexes, "mutex");
+    if (!mutex) continue;
+    if (std::find(out.begin(), out.end(), *mutex) != out.end()) item.error("this mutex is named twice");
+    out.push_back(*mutex);
+  }
+  return out;
+}
+
+Segment read_segment(const YamlNode& node, const Resources& resources) {
+  Segment segment;
+  const YamlNode on = node.at("on");
+  if (on.is_scalar() && on.text() != "cores") {
+    segment.unit = reference(on, resources.board.units, "unit of the board (or 'cores')");
+    if (!segment.unit) segment.unit = 0;  // the error is recorded; what else is wrong here shall be found too
+  } else if (!on.is_scalar()) {
+    (void)on.text();
+  }
+  segment.time = node.at("ms").milliseconds(0.001, kMostMs);
+  if (const auto guard = node.find("guard_ms")) {
+    segment.guard = guard->milliseconds(0, kMostMs);
+    const bool gpu = segment.unit && *segment.unit < resources.board.units.size() &&
+                     resources.board.units[*segment.unit].kind == UnitKind::kGpuPartition;
+    if (!gpu) guard->error("only a segment on a GPU partition has a guard");
+  }
+  if (const auto mutexes = node.find("mutexes")) segment.mutexes = read_mutexes(*mutexes, resources);
+  return segment;
+}
+
+Budget read_budget(const YamlNode& node, const Resources& resources) {
   Budget budget;
   if (const auto cores = node.find("cores")) budget.cores = static_cast<int>(cores->integer(1, kMaxGang));
-  budget.time = node.at("ms").milliseconds(0.001, kMostMs);
+  const auto time = node.find("ms");
+  const auto segments = node.find("segments");
+  if (time.has_value() == segments.has_value()) {
+    node.error("give either 'ms', one time on the cores, or 'segments'");
+  } else if (time) {
+    budget.time = time->milliseconds(0.001, kMostMs);
+  } else {
+    const std::vector<YamlNode> items = segments->items();
+    if (segments->is_sequence() && items.empty()) segments->error("at least one segment is needed");
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      budget.segments.push_back(read_segment(items[i], resources));
+      budget.time += budget.segments.back().time;
+      if (budget.segments.back().unit && (i == 0 || i + 1 == items.size())) {
+        items[i].error(i == 0 ? "a job begins on the cores, where its inputs are latched: add a segment for submission"
+                              : "a job ends on the cores, where its output is published: add a segment for completion");
+      }
+    }
+  }
+  if (const auto interference = node.find("interference")) {
+    const std::string word = interference->one_of({"any", "cores", "none"});
+    budget.interference = word == "none"    ? Interference::kNone
+                          : word == "cores" ? Interference::kCores
+                                            : Interference::kAny;
+  }
   if (const auto provenance = node.find("provenance")) {
     const std::string word = provenance->one_of({"declared", "exploratory", "profiled"});
     budget.provenance = word == "profiled"      ? Provenance::kProfiled
@@ -85,12 +125,12 @@ Budget read_budget(const YamlNode& node) {
   return budget;
 }
 
-Variant read_variant(const YamlNode& node) {
+Variant read_variant(const YamlNode& node, const Resources& resources) {
   Variant variant;
   variant.name = node.at("name").text();
   const YamlNode list = node.at("budgets");
   for (const YamlNode& item : list.items()) {
-    const Budget budget = read_budget(item);
+    const Budget budget = read_budget(item, resources);
     const auto same = [&](const Budget& b) { return b.cores == budget.cores; };
     if (std::any_of(variant.budgets.begin(), variant.budgets.end(), same)) {
       item.error("there is already a budget for " + std::to_string(budget.cores) +
@@ -101,6 +141,18 @@ Variant read_variant(const YamlNode& node) {
   if (list.is_sequence() && variant.budgets.empty()) list.error("at least one budget is needed");
   if (const auto resident = node.find("resident_mb")) variant.resident = read_megabytes(*resident);
   if (const auto arena = node.find("arena_mb")) variant.arena = read_megabytes(*arena);
+  if (const auto mutex = node.find("arena_mutex")) {
+    variant.arena_mutex = reference(*mutex, resources.mutexes, "mutex");
+    if (variant.arena == 0) mutex->error("there is no arena to share: give 'arena_mb'");
+    for (const Budget& budget : variant.budgets) {
+      for (const Segment& segment : budget.segments) {
+        if (!variant.arena_mutex ||
+            std::count(segment.mutexes.begin(), segment.mutexes.end(), *variant.arena_mutex) == 0)
+          continue;
+        mutex->error("a segment names this mutex too, but the whole job holds it with the arena");
+      }
+    }
+  }
   return variant;
 }
 
@@ -158,6 +210,19 @@ Board read_board(const YamlNode& root) {
     board.cores.push_back(core);
   }
   if (list.is_sequence() && board.cores.empty()) list.error("at least one core is needed");
+  const auto units = root.find("units");
+  if (!units) return board;
+  for (const YamlNode& node : units->items()) {
+    Unit unit;
+    const YamlNode name = node.at("name");
+    unit.name = name.text();
+    refuse_twice(name, unit.name, board.units, "unit");
+    refuse_twice(name, unit.name, board.cores, "core");
+    if (unit.name == "cores") name.error("'cores' stands for a stage's home cores; choose another name");
+    const std::string kind = node.at("kind").one_of({"copy", "gpu"});
+    unit.kind = kind == "copy" ? UnitKind::kCopyEngine : UnitKind::kGpuPartition;
+    board.units.push_back(std::move(unit));
+  }
   return board;
 }
 
@@ -173,7 +238,23 @@ Duration read_hyperperiod(const YamlNode& root) {
   return std::max(hyperperiod, microseconds(10));
 }
 
-std::vector<Stage> read_stages(const YamlNode& list, Duration hyperperiod, const std::vector<Sensor>& sensors) {
+namespace {
+
+std::vector<Mutex> read_mutex_names(const YamlNode& list, const Board& board) {
+  std::vector<Mutex> out;
+  for (const YamlNode& item : list.items()) {
+    Mutex mutex{item.text()};
+    refuse_twice(item, mutex.name, out, "mutex");
+    refuse_twice(item, mutex.name, board.cores, "core");
+    refuse_twice(item, mutex.name, board.units, "unit");
+    out.push_back(std::move(mutex));
+  }
+  return out;
+}
+
+// Stage i of the result is item i of the list. Inputs find sensors by name in `sensors`, in the order given there.
+std::vector<Stage> read_stages(const YamlNode& list, Duration hyperperiod, const std::vector<Sensor>& sensors,
+                               const Resources& resources) {
   std::vector<Stage> stages;
   const std::vector<YamlNode> items = list.items();
   if (list.is_sequence() && items.empty()) list.error("at least one stage is needed");
@@ -216,7 +297,7 @@ std::vector<Stage> read_stages(const YamlNode& list, Duration hyperperiod, const
     }
     const YamlNode variants = node.at("variants");
     for (const YamlNode& item : variants.items()) {
-      Variant variant = read_variant(item);
+      Variant variant = read_variant(item, resources);
       refuse_twice(item, variant.name, stage.variants, "variant");
       stage.variants.push_back(std::move(variant));
     }
@@ -259,16 +340,66 @@ std::vector<Chain> read_chains(const YamlNode& list, const std::vector<Sensor>& 
       }
       chain.stages.push_back(*stage);
     }
-    if (const auto limits = node.find("limit_ms")) {
-      constexpr const char* kKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
-      for (std::size_t q = 0; q < kQuantities; ++q) {
-        if (const auto limit = limits->find(kKeys[q])) chain.limits[q] = limit->milliseconds(0.001, kMostMs);
-      }
-    }
+    if (const auto limits = node.find("limit_ms")) read_limits(*limits, chain);
     chains.push_back(std::move(chain));
   }
   return chains;
 }
+
+std::vector<Disparity> read_disparities(const YamlNode& list, const std::vector<Stage>& stages,
+                                        const std::vector<Chain>& chains) {
+  std::vector<Disparity> out;
+  for (const YamlNode& node : list.items()) {
+    Disparity disparity;
+    const YamlNode name = node.at("name");
+    disparity.name = name.text();
+    refuse_twice(name, disparity.name, out, "disparity limit");
+    const auto stage = reference(node.at("stage"), stages, "stage");
+    disparity.stage = stage.value_or(0);
+    const YamlNode members = node.at("chains");
+    const std::vector<YamlNode> items = members.items();
+    if (members.is_sequence() && items.size() < 2) members.error("samples of at least two chains are compared");
+    for (const YamlNode& item : items) {
+      const auto chain = reference(item, chains, "chain");
+      if (!chain) continue;
+      if (std::count(disparity.chains.begin(), disparity.chains.end(), *chain) != 0) item.error("named twice");
+      const std::vector<std::uint32_t>& path = chains[*chain].stages;
+      if (stage && std::count(path.begin(), path.end(), *stage) != 1) {
+        item.error("chain '" + chains[*chain].name + "' does not lead through '" + stages[*stage].name + "' once");
+      }
+      disparity.chains.push_back(*chain);
+    }
+    disparity.limit = node.at("limit_ms").milliseconds(0.001, kMostMs);
+    out.push_back(std::move(disparity));
+  }
+  return out;
+}
+
+PhaseLock read_phase_lock(const YamlNode& node, Duration hyperperiod, const std::vector<Sensor>& sensors) {
+  PhaseLock lock;
+  const YamlNode sensor = node.at("sensor");
+  const auto found = reference(sensor, sensors, "sensor");
+  const YamlNode gap = node.at("gap_ms");
+  lock.gap = gap.milliseconds(0, hyperperiod.ms());
+  if (const auto filter = node.find("filter_ms")) lock.filter = filter->milliseconds(0, hyperperiod.ms());
+  if (const auto hold_over = node.find("hold_over_ms")) lock.hold_over = hold_over->milliseconds(0, kMostMs);
+  if (!found) return lock;
+  lock.sensor = *found;
+  const Sensor& reference_sensor = sensors[*found];
+  if (!reference_sensor.phase) {
+    sensor.error("sensor '" + reference_sensor.name +
+                 "' has no phase; say with phase_ms where in the table its stamps are to lie");
+    return lock;
+  }
+  const Duration correction = largest_correction(lock, reference_sensor, hyperperiod);
+  if (lock.gap < correction) {
+    gap.error("the largest correction at a boundary is " + ms_text(correction) +
+              " (drift times hyperperiod plus the filter term); reserve at least that much");
+  }
+  return lock;
+}
+
+}  // namespace
 
 Problem read_problem(const YamlNode& root, const std::string& name, const Board& board,
                      const std::vector<Sensor>& sensors) {
@@ -277,8 +408,15 @@ Problem read_problem(const YamlNode& root, const std::string& name, const Board&
   problem.board = board;
   problem.sensors = sensors;
   problem.hyperperiod = read_hyperperiod(root);
-  problem.stages = read_stages(root.at("stages"), problem.hyperperiod, sensors);
+  if (const auto mutexes = root.find("mutexes")) problem.mutexes = read_mutex_names(*mutexes, board);
+  problem.stages = read_stages(root.at("stages"), problem.hyperperiod, sensors, {board, problem.mutexes});
   if (const auto chains = root.find("chains")) problem.chains = read_chains(*chains, sensors, problem.stages);
+  if (const auto disparities = root.find("disparities")) {
+    problem.disparities = read_disparities(*disparities, problem.stages, problem.chains);
+  }
+  if (const auto lock = root.find("phase_lock")) {
+    problem.phase_lock = read_phase_lock(*lock, problem.hyperperiod, sensors);
+  }
   return problem;
 }
 
@@ -322,6 +460,15 @@ bool is_problem_file(const std::string& path) {
 }
 
 Result<Problem> load_problem(const std::string& path) {
+  TAKT_ASSIGN(LoadedProblem loaded, load_problem_and_modes(path));
+  if (loaded.modes) {
+    return fail(Code::kConfiguration,
+                path + ": it has modes, and one table is asked for; `takt schedule` answers for all");
+  }
+  return std::move(loaded.problem);
+}
+
+Result<LoadedProblem> load_problem_and_modes(const std::string& path) {
   TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
   const YamlNode root = document.root();
   const std::string name = root.at("name").text();
@@ -335,10 +482,14 @@ Result<Problem> load_problem(const std::string& path) {
     board_node.error("the board cannot be read: " + loaded.error().message);
   }
   const std::vector<Sensor> sensors = read_sensors(root.at("sensors"));
-  Problem problem = read_problem(root, name, board, sensors);
+  LoadedProblem out;
+  out.problem = read_problem(root, name, board, sensors);
+  out.modes = read_modes(root, out.problem);
   TAKT_RETURN_IF_ERROR(document.finish());
-  TAKT_RETURN_IF_ERROR(check(problem).map_error([&](Error error) { return std::move(error).with_context(path); }));
-  return problem;
+  const auto in_file = [&](Error error) { return std::move(error).with_context(path); };
+  TAKT_RETURN_IF_ERROR(check(out.problem).map_error(in_file));
+  if (out.modes) TAKT_RETURN_IF_ERROR(check(*out.modes).map_error(in_file));
+  return out;
 }
 
 BudgetTable read_budgets(const YamlNode& root) {

@@ -16,6 +16,15 @@
 //           budgets:                # one per number of cores, preferred first
 //             - {cores: 1, ms: 8.0}
 //             - {cores: 2, ms: 4.8, provenance: profiled, samples: 1000, margin: 1.3, high_water_ms: 3.7}
+//         - name: gpu               # a job of several segments, each on its resource
+//           arena_mutex: scratch      # default: an arena of its own. Or one block of memory for all that name the
+//           mutex budgets:
+//             - interference: cores   # default any: what may run beside it; or none
+//               segments:
+//                 - {on: cores, ms: 0.4}                       # submit
+//                 - {on: h2d, ms: 1.0}                         # a unit of the board
+//                 - {on: gpu, ms: 5.0, guard_ms: 0.5}          # guard: default 0
+//                 - {on: cores, ms: 0.3, mutexes: [tracks]}    # complete, publish
 //       overrun: continue_late      # default
 //       slack_ms: 1.0               # default 0
 //     - name: fusion
@@ -24,10 +33,35 @@
 //         - {name: camera, stage: camera_detect, hold: 1}
 //         - {name: own_tracks, stage: fusion, feedback: true}
 //       variants: [{name: full, budgets: [{cores: 1, ms: 2.0}]}]
+//   mutexes: [scratch, tracks]    # names that segments and arenas use
 //   chains:
 //     - name: camera
 //       path: [camera_front, camera_detect, fusion]    # sensor, then stages
 //       limit_ms: {latency: 150, reaction: 200, age_at_output: 160, age_until_replaced: 260}    # any of the four
+//
+//   disparities:                  # how far apart samples may lie that one job of a stage brings together
+//     - {name: fused, stage: fusion, chains: [camera, lidar], limit_ms: 80}
+//   phase_lock:                   # the table's clock follows a sensor's stamps; its phase_ms says where they lie
+//     sensor: camera_front
+//     gap_ms: 0.2                 # idle at the end of every hyperperiod
+//     filter_ms: 0.05             # default 0
+//     hold_over_ms: 500           # default 0
+//
+//   modes:                        # default: none, the problem is one table. A run begins in the first
+//     - name: full
+//       exits: [night]            # the modes that may follow, at the end of a hyperperiod
+//       dwell_ms: 1000            # default 0: least time in the mode
+//       lost: night               # with a phase lock: where to go when its reference stays lost
+//     - name: night
+//       hyperperiod_ms: 200       # default: the file's
+//       entry_drain_ms: 2         # default 0: idle before its first hyperperiod
+//       locked: false             # default true: whether the phase lock holds here
+//       stages:                   # default: all, at their rates
+//         - {name: camera_detect, rates_hz: [15], variants: [full]}
+//         - {name: fusion, without: [lidar]}    # inputs that are not there
+//       chains:                   # default: all whose stages are there
+//         - {name: camera, limit_ms: {latency: 200}}    # other limits stay
+//       exits: [full]
 //
 // A board file:
 //
@@ -36,14 +70,19 @@
 //   memory_mb: 8000               # default: not checked
 //   cores:
 //     - {name: core0, cpu: 0, reserve: 0.25, wakeup_window_us: 1000, publish_window_us: 500}
+//   units:                        # default none; kind: copy or gpu
+//     - {name: h2d, kind: copy}
+//     - {name: gpu, kind: gpu}    # a whole GPU, a green context, a MIG slice
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/yaml.h"
 #include "scheduler/model/budgets.h"
 #include "scheduler/model/model.h"
+#include "scheduler/model/modes.h"
 
 namespace takt::sched {
 
@@ -66,13 +105,20 @@ Board read_board(const YamlNode& root);
 
 // `root` is the mapping that holds hyperperiod_ms.
 Duration read_hyperperiod(const YamlNode& root);
-// Stage i of the result is item i of the list. Inputs find sensors by name in `sensors`, in the order given there.
-std::vector<Stage> read_stages(const YamlNode& list, Duration hyperperiod, const std::vector<Sensor>& sensors);
-std::vector<Chain> read_chains(const YamlNode& list, const std::vector<Sensor>& sensors,
-                               const std::vector<Stage>& stages);
-// All of the above from one mapping (hyperperiod_ms, stages, chains). Whether the whole makes sense is for check().
+// The scheduler's part of one mapping (hyperperiod_ms, stages, chains and what follows above). Stage i of the result is
+// item i of `stages`. Whether the whole makes sense is for check().
 Problem read_problem(const YamlNode& root, const std::string& name, const Board& board,
                      const std::vector<Sensor>& sensors);
+
+// The key `modes`, for a base problem that was read from the same mapping; nullopt without it. Errors are recorded.
+std::optional<ModeSet> read_modes(const YamlNode& root, const Problem& base);
+
+// A file as load_problem() reads it, with its modes where it declares any.
+struct LoadedProblem {
+  Problem problem;
+  std::optional<ModeSet> modes;
+};
+Result<LoadedProblem> load_problem_and_modes(const std::string& path);
 
 // A budgets file (see budgets.h): kConfiguration with every error.
 Result<BudgetTable> load_budgets(const std::string& path);

@@ -860,6 +860,7 @@ bool Model::accept() {
     placement.length = way.length;
     for (const Differences::Node node : tasks_[stage].start) {
       placement.starts.push_back(value(node));
+      placement.ends.push_back(placement.starts.back() + way.length);
       placement.start_ns.push_back(clock_.start_at(0, placement.starts.back()).ns);
       placement.end_ns.push_back(clock_.end_at(0, placement.starts.back() + way.length).ns);
     }

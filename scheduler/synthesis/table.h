@@ -59,6 +59,8 @@ class Table {
   // the housekeeping reserve, or for the stage's slack, so that the reserve is spread over the hyperperiod in
   // proportion to the load; a unit for the guard; both units and mutexes for the clock error.
   [[nodiscard]] std::vector<Step> steps(std::size_t stage, const std::vector<std::uint32_t>& cores) const;
+  // How long a slot of that length takes a core, with what stays free behind it.
+  [[nodiscard]] Tick occupied(std::size_t stage, Tick length, std::size_t core) const;
   // From a job's start to its end, when no segment waits.
   [[nodiscard]] Tick length(std::size_t stage, const std::vector<std::uint32_t>& cores) const;
 
@@ -83,7 +85,6 @@ class Table {
   [[nodiscard]] bool memory_enough() const;
 
  private:
-  [[nodiscard]] Tick occupied(std::size_t stage, Tick length, std::size_t core) const;
   [[nodiscard]] bool one_segment(std::size_t stage) const;
   [[nodiscard]] std::optional<Placement> fit_spaced(std::size_t stage, const std::vector<std::uint32_t>& cores,
                                                     Tick anchor, Tick distance) const;

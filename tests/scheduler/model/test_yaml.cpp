@@ -136,6 +136,246 @@ TEST(PipelineYaml, AllErrorsAtOnce) {
   EXPECT_THAT(errors, HasSubstr("slak_ms"));
 }
 
+// A problem by itself, with everything that a file may hold: a change of its text, and all errors.
+constexpr const char* kWhole = R"(name: whole
+hyperperiod_ms: 100
+sensors:
+  - {name: camera, rate_hz: 30, delay_ms: [10, 12], phase_ms: 5, phase_jitter_ms: 0.3, drift_ppm: 50}
+  - {name: lidar, rate_hz: 10, delay_ms: [3, 5], drift_ppm: 100}
+mutexes: [scratch, tracks]
+stages:
+  - name: camera_detect
+    rate_hz: 30
+    inputs: [{name: image, sensor: camera}]
+    variants:
+      - name: gpu
+        arena_mb: 10
+        arena_mutex: scratch
+        budgets:
+          - interference: cores
+            segments:
+              - {on: cores, ms: 0.4}
+              - {on: h2d, ms: 1}
+              - {on: gpu, ms: 5, guard_ms: 0.5}
+              - {on: cores, ms: 0.3, mutexes: [tracks]}
+      - {name: cpu, budgets: [{ms: 20}]}
+  - name: lidar_detect
+    rate_hz: 10
+    inputs: [{name: cloud, sensor: lidar}]
+    variants: [{name: full, budgets: [{ms: 12}]}]
+  - name: fusion
+    rate_hz: 10
+    inputs: [{name: camera, stage: camera_detect}, {name: lidar, stage: lidar_detect}]
+    variants: [{name: full, budgets: [{ms: 2}]}]
+chains:
+  - {name: camera, path: [camera, camera_detect, fusion], limit_ms: {latency: 150}}
+  - {name: lidar, path: [lidar, lidar_detect, fusion]}
+disparities:
+  - {name: fused, stage: fusion, chains: [camera, lidar], limit_ms: 100}
+phase_lock: {sensor: camera, gap_ms: 0.2, filter_ms: 0.05, hold_over_ms: 500}
+modes:
+  - {name: day, exits: [night], dwell_ms: 1000, lost: night}
+  - name: night
+    hyperperiod_ms: 200
+    entry_drain_ms: 2
+    locked: false
+    exits: [day]
+    stages:
+      - {name: fusion, without: [lidar]}
+      - {name: camera_detect, rates_hz: [15], variants: [cpu]}
+    chains:
+      - {name: camera, limit_ms: {latency: 250}}
+)";
+
+struct Whole {
+  Problem problem;
+  std::optional<ModeSet> modes;
+  std::string errors;
+};
+Whole whole(const std::string& from = "", const std::string& to = "") {
+  std::string text = kWhole;
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  const Result<YamlDocument> document = YamlDocument::parse(text, "w.yaml");
+  if (!document) return {{}, {}, document.error().message};
+  const YamlNode root = document->root();
+  Board board = test::two_cores();
+  board.units = {{"h2d", UnitKind::kCopyEngine}, {"gpu", UnitKind::kGpuPartition}};
+  Whole out;
+  out.problem = read_problem(root, root.at("name").text(), board, read_sensors(root.at("sensors")));
+  out.modes = read_modes(root, out.problem);
+  if (const Status status = document->finish(); !status) out.errors = status.error().message;
+  return out;
+}
+
+TEST(WholeYaml, ReadsUnitsMutexesDisparitiesAndThePhaseLock) {
+  const Whole got = whole();
+  ASSERT_EQ(got.errors, "");
+  ASSERT_TRUE(check(got.problem)) << check(got.problem).error().message;
+  const Variant& gpu = got.problem.stages[0].variants[0];
+  EXPECT_EQ(gpu.arena_mutex, 0u);
+  const Budget& budget = gpu.budgets[0];
+  EXPECT_EQ(budget.interference, Interference::kCores);
+  ASSERT_EQ(budget.segments.size(), 4u);
+  EXPECT_EQ(budget.time, microseconds(6700));
+  EXPECT_EQ(budget.segments[0].unit, std::nullopt);
+  EXPECT_EQ(budget.segments[1].unit, 0u);
+  EXPECT_EQ(budget.segments[2].unit, 1u);
+  EXPECT_EQ(budget.segments[2].guard, microseconds(500));
+  EXPECT_EQ(budget.segments[3].mutexes, std::vector<std::uint32_t>{1});
+  ASSERT_EQ(got.problem.disparities.size(), 1u);
+  EXPECT_EQ(got.problem.disparities[0].stage, 2u);
+  EXPECT_EQ(got.problem.disparities[0].chains, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(got.problem.disparities[0].limit, milliseconds(100));
+  ASSERT_TRUE(got.problem.phase_lock);
+  EXPECT_EQ(got.problem.phase_lock->sensor, 0u);
+  EXPECT_EQ(got.problem.phase_lock->gap, microseconds(200));
+  EXPECT_EQ(got.problem.phase_lock->hold_over, milliseconds(500));
+}
+
+TEST(WholeYaml, ReadsModesAsProblemsOfTheirOwn) {
+  const Whole got = whole();
+  ASSERT_EQ(got.errors, "");
+  ASSERT_TRUE(got.modes);
+  ASSERT_TRUE(check(*got.modes)) << check(*got.modes).error().message;
+  ASSERT_EQ(got.modes->modes.size(), 2u);
+  const ModeSpec& day = got.modes->modes[0];
+  EXPECT_EQ(day.problem.name, "whole/day");
+  EXPECT_EQ(day.problem.stages.size(), 3u);
+  EXPECT_EQ(day.exits, std::vector<std::uint32_t>{1});
+  EXPECT_EQ(day.lost, 1u);
+  EXPECT_EQ(day.dwell, seconds(1));
+  const ModeSpec& night = got.modes->modes[1];
+  EXPECT_EQ(night.entry_drain, milliseconds(2));
+  EXPECT_EQ(night.problem.hyperperiod, milliseconds(200));
+  // In the order of the file, whatever the order of the mode's list.
+  ASSERT_EQ(night.problem.stages.size(), 2u);
+  EXPECT_EQ(night.problem.stages[0].name, "camera_detect");
+  EXPECT_EQ(night.problem.stages[0].rates, std::vector<std::int64_t>{3});
+  ASSERT_EQ(night.problem.stages[0].variants.size(), 1u);
+  EXPECT_EQ(night.problem.stages[0].variants[0].name, "cpu");
+  EXPECT_EQ(night.problem.stages[1].rates, std::vector<std::int64_t>{2});  // still 10 Hz
+  ASSERT_EQ(night.problem.stages[1].inputs.size(), 1u);
+  EXPECT_EQ(night.problem.stages[1].inputs[0].source, 0u);
+  ASSERT_EQ(night.problem.chains.size(), 1u);
+  EXPECT_EQ(night.problem.chains[0].limits[0], milliseconds(250));
+  EXPECT_TRUE(night.problem.disparities.empty());
+  EXPECT_FALSE(night.problem.phase_lock);
+  EXPECT_FALSE(night.problem.sensors[0].phase);
+  EXPECT_EQ(night.problem.ticks, 2 * day.problem.ticks);
+}
+
+TEST(WholeYaml, EveryMistakeHasItsPlace) {
+  struct Case {
+    const char* from;
+    const char* to;
+    const char* message;
+  };
+  const Case cases[] = {
+      // Rates, cycles, times, numbers of jobs.
+      {"rate_hz: 10\n    inputs: [{name: camera", "rate_hz: 11\n    inputs: [{name: camera",
+       "w.yaml:28:14: this rate gives 1.100000 jobs"},
+      {"stage: lidar_detect}]", "stage: fusion}]",
+       "stage 'fusion' does not come before this one; list it first or mark"},
+      {"path: [lidar, lidar_detect, fusion]", "path: [lidar, lidr_detect, fusion]",
+       "w.yaml:33:33: unknown stage 'lidr_detect'; did you mean 'lidar_detect'?"},
+      {"limit_ms: {latency: 150}", "limit_ms: {jitter: 150}", "w.yaml:32:78: unknown key 'jitter'"},
+      {"limit_ms: {latency: 150}", "limit_ms: {latency: -1}", "w.yaml:32:87: -1 is out of range"},
+      {"hyperperiod_ms: 100", "hyperperiod_ms: 1e300", "w.yaml:2:17: "},
+      {"{on: h2d, ms: 1}", "{on: h2d, ms: 1e30}", "w.yaml:18:29: "},
+      {"rate_hz: 30\n", "rate_hz: 100000\n    slack_ms: 0\n", "camera_detect"},
+      // Segments.
+      {"on: h2d", "on: d2h", "w.yaml:18:22: unknown unit of the board (or 'cores') 'd2h'"},
+      {"- {on: cores, ms: 0.4}\n", "", "w.yaml:17:17: a job begins on the cores"},
+      {"              - {on: cores, ms: 0.3, mutexes: [tracks]}\n", "", "w.yaml:19:17: a job ends on the cores"},
+      {"{on: h2d, ms: 1}", "{on: h2d, ms: 1, guard_ms: 1}", "w.yaml:18:42: only a segment on a GPU partition"},
+      {"mutexes: [tracks]", "mutexes: [track]", "w.yaml:20:49: unknown mutex 'track'; did you mean 'tracks'?"},
+      {"mutexes: [tracks]", "mutexes: [tracks, tracks]", "this mutex is named twice"},
+      {"mutexes: [tracks]", "mutexes: [scratch]", "the whole job holds it with the arena"},
+      {"arena_mb: 10\n", "", "there is no arena to share"},
+      {"arena_mutex: scratch", "arena_mutex: scrtch", "w.yaml:14:22: unknown mutex 'scrtch'"},
+      {"interference: cores", "interference: gpu", "w.yaml:16:27: unknown value 'gpu'"},
+      {"{ms: 20}", "{ms: 20, segments: []}", "give either 'ms', one time on the cores, or 'segments'"},
+      {"{ms: 20}", "{cores: 1}", "give either 'ms', one time on the cores, or 'segments'"},
+      {"{ms: 20}", "{segments: []}", "at least one segment is needed"},
+      {"mutexes: [scratch, tracks]", "mutexes: [scratch, tracks, tracks]", "already a mutex named 'tracks'"},
+      {"mutexes: [scratch, tracks]", "mutexes: [scratch, tracks, gpu]", "already a unit named 'gpu'"},
+      {"mutexes: [scratch, tracks]", "mutexes: [scratch, tracks, core0]", "already a core named 'core0'"},
+      // Disparities.
+      {"stage: fusion, chains", "stage: fusin, chains", "unknown stage 'fusin'"},
+      {"chains: [camera, lidar]", "chains: [camera]", "w.yaml:35:42: samples of at least two chains"},
+      {"chains: [camera, lidar]", "chains: [camera, camera]", "named twice"},
+      {"chains: [camera, lidar]", "chains: [camera, radar]", "unknown chain 'radar'"},
+      {"stage: fusion, chains", "stage: lidar_detect, chains", "chain 'camera' does not lead through 'lidar_detect'"},
+      {"limit_ms: 100}", "limit_ms: 0}", "w.yaml:35:68: "},
+      // Phase lock.
+      {"phase_lock: {sensor: camera", "phase_lock: {sensor: lidar", "sensor 'lidar' has no phase"},
+      {"phase_lock: {sensor: camera", "phase_lock: {sensor: radar", "w.yaml:36:22: unknown sensor 'radar'"},
+      {"gap_ms: 0.2", "gap_ms: 0.05", "w.yaml:36:38: the largest correction at a boundary is 0.055 ms"},
+      {"hold_over_ms: 500", "hold_over_ms: -5", "w.yaml:36:73: "},
+      // Modes.
+      {"exits: [night]", "exits: [nigt]", "w.yaml:38:24: unknown mode 'nigt'; did you mean 'night'?"},
+      {"exits: [night]", "exits: [day]", "a mode does not lead to itself"},
+      {"exits: [night]", "exits: [night, night]", "this exit is listed twice"},
+      {"lost: night", "lost: dusk", "unknown mode 'dusk'"},
+      {"locked: false", "lost: day", "lost"},
+      {"name: night\n", "name: day\n", "already a mode named 'day'"},
+      {"hyperperiod_ms: 200", "hyperperiod_ms: 150", "runs 1 times in 100.000 ms, which is no whole number of times"},
+      {"rates_hz: [15]", "rates_hz: [17]", "this rate gives 3.400000 jobs in a hyperperiod of 200.000 ms"},
+      {"rates_hz: [15]", "rates_hz: []", "at least one rate is needed"},
+      {"variants: [cpu]", "variants: [npu]", "unknown variant 'npu'"},
+      {"variants: [cpu]", "variants: []", "at least one variant is needed"},
+      {"without: [lidar]", "without: [lidr]", "unknown input 'lidr'; did you mean 'lidar'?"},
+      {", without: [lidar]", "",
+       "w.yaml:39:11: stage 'fusion' reads 'lidar_detect', which this mode does not have; list that stage, or take the "
+       "input away with 'without: [lidar]'"},
+      {"- {name: camera, limit_ms: {latency: 250}}", "- {name: lidar}",
+       "chain 'lidar' leads through a stage or input that this mode lacks"},
+      {"entry_drain_ms: 2", "entry_drain_ms: -2", "w.yaml:41:21: -2 is out of range"},
+      {"dwell_ms: 1000", "dwell_ms: long", "expected a number"},
+      {"- {name: fusion, without: [lidar]}", "- {name: camera_detect, rates_hz: [15]}", "is listed twice"},
+      {"hyperperiod_ms: 200", "hyperperiod_ms: 1000.0007", "w.yaml"},
+  };
+  for (const Case& each : cases) {
+    const std::string errors = whole(each.from, each.to).errors;
+    EXPECT_THAT(errors, HasSubstr(each.message)) << each.from << " -> " << each.to;
+    EXPECT_THAT(errors, testing::ContainsRegex("w.yaml:[0-9]+:[0-9]+: ")) << each.from << " -> " << each.to;
+  }
+}
+
+TEST(BoardYaml, UnitsHaveNamesOfTheirOwnAndAKind) {
+  const auto errors = [](const std::string& units) {
+    const auto document = YamlDocument::parse(
+        "name: b\ncores:\n  - {name: c, cpu: 0, wakeup_window_us: 200, publish_window_us: 200}\nunits:\n" + units,
+        "b.yaml");
+    EXPECT_TRUE(document);
+    const Board board = read_board(document->root());
+    const Status status = document->finish();
+    return status ? std::to_string(board.units.size()) + " units" : status.error().message;
+  };
+  EXPECT_EQ(errors("  - {name: h2d, kind: copy}\n  - {name: gpu, kind: gpu}\n"), "2 units");
+  EXPECT_THAT(errors("  - {name: c, kind: gpu}\n"), HasSubstr("b.yaml:5:12: there is already a core named 'c'"));
+  EXPECT_THAT(errors("  - {name: g, kind: gpu}\n  - {name: g, kind: copy}\n"), HasSubstr("already a unit named 'g'"));
+  EXPECT_THAT(errors("  - {name: cores, kind: gpu}\n"), HasSubstr("'cores' stands for a stage's home cores"));
+  EXPECT_THAT(errors("  - {name: g, kind: dla}\n"), HasSubstr("unknown value 'dla'"));
+}
+
+TEST(WhatIf, ScalesEverySegment) {
+  Problem problem = whole().problem;
+  ASSERT_TRUE(apply_what_if(problem, "camera_detect.budget=+10%"));
+  const Budget& budget = problem.stages[0].variants[0].budgets[0];
+  EXPECT_EQ(budget.segments[2].time, microseconds(5500));
+  EXPECT_EQ(budget.time, microseconds(7370));
+  EXPECT_EQ(problem.stages[0].variants[1].budgets[0].time, milliseconds(22));
+  const Status status = apply_what_if(problem, "camera_detect.budget=5ms");
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, HasSubstr("consist of segments"));
+  BudgetTable table;
+  table.budgets = {{"camera_detect", "gpu", budget_from(1, milliseconds(5), 1.3, 1000)}};
+  EXPECT_THAT(apply_budgets(problem, table).error().message, HasSubstr("consist of segments"));
+}
+
 TEST(BoardYaml, ShippedBoardsLoad) {
   const Result<Board> generic = load_board(TAKT_SOURCE_DIR "/configs/boards/generic2.yaml");
   ASSERT_TRUE(generic) << generic.error().message;

@@ -1,6 +1,8 @@
 // Problems with copy engines, GPU partitions, mutexes, disparity limits and a phase lock, for the tests.
 #pragma once
 
+#include <algorithm>
+
 #include "tests/scheduler/synthesis/problems.h"
 
 namespace takt::sched::test {
@@ -99,14 +101,16 @@ inline Problem random_units(std::uint64_t seed, bool with_limits = true) {
       }
     }
   }
-  if (problem.chains.size() > 1 && problem.chains[0].stages.back() == problem.chains[1].stages.back() &&
-      problem.chains[0].sensor != problem.chains[1].sensor) {
-    Disparity limit;
-    limit.name = "meeting";
-    limit.stage = problem.chains[0].stages.back();
-    limit.chains = {0, 1};
-    limit.limit = problem.hyperperiod * (with_limits ? 1 + below(3) : 100);
-    problem.disparities.push_back(limit);
+  // Where chains of two sensors meet.
+  for (std::uint32_t a = 0; a < problem.chains.size() && problem.disparities.empty(); ++a) {
+    for (std::uint32_t b = 0; b < a && problem.disparities.empty(); ++b) {
+      const Chain& one = problem.chains[a];
+      const Chain& other = problem.chains[b];
+      const auto meet =
+          std::find_first_of(one.stages.begin(), one.stages.end(), other.stages.begin(), other.stages.end());
+      if (one.sensor == other.sensor || meet == one.stages.end()) continue;
+      problem.disparities = {{"meeting", *meet, {a, b}, problem.hyperperiod * (with_limits ? 1 + below(3) : 100)}};
+    }
   }
   for (std::uint32_t s = 0; s < problem.sensors.size() && below(2) == 0; ++s) {
     Sensor& sensor = problem.sensors[s];

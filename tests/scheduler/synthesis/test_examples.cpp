@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "scheduler/analysis/certificate.h"
+#include "scheduler/analysis/modes.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/yaml.h"
 #include "scheduler/synthesis/synthesis.h"
@@ -28,8 +29,11 @@ TEST(Examples, EveryOneLoadsAndIsAnsweredWithProof) {
   for (const auto& entry : std::filesystem::directory_iterator(std::string(TAKT_SOURCE_DIR) + "/configs/schedules")) {
     if (entry.path().extension() != ".yaml") continue;
     EXPECT_TRUE(is_problem_file(entry.path().string()));
-    const Result<Problem> problem = load_problem(entry.path().string());
-    ASSERT_TRUE(problem) << problem.error().message;
+    const Result<LoadedProblem> loaded = load_problem_and_modes(entry.path().string());
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    ++files;
+    if (loaded->modes) continue;
+    const Problem* problem = &loaded->problem;
     const Answer answer = synthesize(*problem, {1, 60'000});
     if (answer.verdict == Verdict::kInfeasible) {
       EXPECT_TRUE(check_certificate(*problem, *answer.certificate)) << entry.path();
@@ -38,10 +42,30 @@ TEST(Examples, EveryOneLoadsAndIsAnsweredWithProof) {
       const Status valid = validate(*problem, *answer.schedule);
       EXPECT_TRUE(valid) << entry.path() << valid.error().message;
     }
-    ++files;
   }
-  EXPECT_GE(files, 7);
+  EXPECT_GE(files, 9);
   EXPECT_FALSE(is_problem_file(std::string(TAKT_SOURCE_DIR) + "/configs/pipelines/sim.yaml"));
+}
+
+TEST(Examples, DayAndNightIsAdmittedWithEveryChange) {
+  const Result<LoadedProblem> loaded =
+      load_problem_and_modes(std::string(TAKT_SOURCE_DIR) + "/configs/schedules/day_and_night.yaml");
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  ASSERT_TRUE(loaded->modes);
+  const ModeSet& set = *loaded->modes;
+  std::vector<Answer> answers;
+  for (const ModeSpec& mode : set.modes) {
+    answers.push_back(synthesize(mode.problem, {1, 60'000}));
+    ASSERT_EQ(answers.back().verdict, Verdict::kFeasible) << mode.name << ": " << answers.back().reason;
+    const Status valid = validate(mode.problem, *answers.back().schedule);
+    EXPECT_TRUE(valid) << mode.name << ": " << valid.error().message;
+  }
+  const ModesAnswer judged = judge_modes(set, answers);
+  EXPECT_EQ(judged.verdict, Verdict::kFeasible) << explain_modes(set, answers, judged);
+  EXPECT_EQ(judged.changes.size(), 5u);
+  // What asks for one table says that there are several.
+  EXPECT_THAT(load_problem(std::string(TAKT_SOURCE_DIR) + "/configs/schedules/day_and_night.yaml").error().message,
+              HasSubstr("it has modes"));
 }
 
 TEST(Examples, TextbookIsInfeasibleTwiceOver) {

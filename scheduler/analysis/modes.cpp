@@ -1,0 +1,204 @@
+#include "scheduler/analysis/modes.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "scheduler/analysis/explain.h"
+#include "scheduler/analysis/instants.h"
+#include "scheduler/model/text.h"
+
+namespace takt::sched {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kQuantityKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
+
+// A dwell ends with a hyperperiod.
+Duration whole_dwell(const ModeSpec& mode) {
+  const std::int64_t h = mode.problem.hyperperiod.ns;
+  return {(mode.dwell.ns + h - 1) / h * h};
+}
+
+void judge_bounds(const ModeSpec& from, const ModeSpec& to, const Mode& old_mode, const Mode& new_mode,
+                  ChangeAnswer& out) {
+  Duration longest;
+  std::string longest_chain;
+  for (const Chain& chain : to.problem.chains) {
+    const auto old_chain = std::find_if(from.problem.chains.begin(), from.problem.chains.end(),
+                                        [&](const Chain& other) { return other.name == chain.name; });
+    if (old_chain == from.problem.chains.end()) continue;
+    const Result<ChainBound> bound = walk_change(old_mode, new_mode, chain.name, to.entry_drain);
+    if (!bound) {
+      out.refusal = bound.error().message;
+      return;
+    }
+    SeamBound seam;
+    seam.bound = *bound;
+    for (std::size_t q = 0; q < kQuantities; ++q) {
+      if (chain.limits[q] && old_chain->limits[q]) seam.limits[q] = std::max(*chain.limits[q], *old_chain->limits[q]);
+      if (bound->bounds[q] > longest) {
+        longest = bound->bounds[q];
+        longest_chain = chain.name;
+      }
+      if (!seam.limits[q] || bound->bounds[q] <= *seam.limits[q] || !out.refusal.empty()) continue;
+      out.refusal = "chain '" + chain.name + "' has a " + name_of(static_cast<Quantity>(q)) + " of up to " +
+                    ms_text(bound->bounds[q]) + " across the change, " + ms_text(bound->bounds[q] - *seam.limits[q]) +
+                    " above the larger limit of both modes (" + ms_text(*seam.limits[q]) +
+                    "); raise that limit in one of them, or let slots of one mode begin where they do in the other";
+    }
+    out.bounds.push_back(std::move(seam));
+  }
+  if (!out.refusal.empty() || to.exits.empty() || whole_dwell(to) >= longest) return;
+  out.refusal = "chain '" + longest_chain + "' may carry data from before the change for " + ms_text(longest) +
+                ", but mode '" + to.name + "' may be left after " + ms_text(whole_dwell(to)) +
+                "; declare a dwell_ms of at least " + ms_text(longest);
+}
+
+// Resident bytes of everything that some mode runs, and the largest sum of arenas that run together in one.
+std::string judge_memory(const ModeSet& set, const std::vector<Answer>& answers) {
+  const std::int64_t board = set.modes.front().problem.board.memory;
+  if (board == 0) return "";
+  std::map<std::pair<std::string, std::string>, std::int64_t> resident;  // by stage, variant
+  std::int64_t arenas = 0;
+  for (std::size_t m = 0; m < set.modes.size(); ++m) {
+    if (!answers[m].schedule) continue;
+    const Problem& problem = set.modes[m].problem;
+    const Schedule& schedule = *answers[m].schedule;
+    const analysis::Instants instants(problem, schedule);
+    std::vector<std::pair<std::int64_t, std::int64_t>> changes;
+    for (std::uint32_t s = 0; s < problem.stages.size(); ++s) {
+      const Variant& variant = problem.stages[s].variants[schedule.choices[s].variant];
+      resident[{problem.stages[s].name, variant.name}] = variant.resident;
+      for (std::int64_t job = -instants.jobs(s); job < instants.jobs(s); ++job) {
+        changes.emplace_back(instants.start(s, job), variant.arena);
+        changes.emplace_back(instants.end(s, job), -variant.arena);
+      }
+    }
+    std::sort(changes.begin(), changes.end());  // what is given back comes first
+    std::int64_t now = 0;
+    for (const auto& [when, by] : changes) arenas = std::max(arenas, now += by);
+  }
+  std::int64_t all = 0;
+  for (const auto& [what, bytes] : resident) all += bytes;
+  if (all + arenas <= board) return "";
+  return "memory: the variants of all modes together keep " + bytes_text(all) +
+         " resident, jobs of one mode use up to " + bytes_text(arenas) + " at once; the board has " +
+         bytes_text(board) + ": " + bytes_text(all + arenas - board) +
+         " too much. Use the same variants in more modes, or smaller ones";
+}
+
+std::string name_of_change(const ModeSet& set, const ChangeAnswer& change) {
+  return set.modes[change.from].name + " -> " + set.modes[change.to].name;
+}
+
+}  // namespace
+
+ModesAnswer judge_modes(const ModeSet& set, const std::vector<Answer>& answers) {
+  ModesAnswer out;
+  bool permitted = true;
+  for (std::uint32_t m = 0; m < set.modes.size(); ++m) {
+    for (const std::uint32_t exit : set.modes[m].exits) {
+      ChangeAnswer change;
+      change.from = m;
+      change.to = exit;
+      const ModeSpec& from = set.modes[m];
+      const ModeSpec& to = set.modes[exit];
+      if (answers[m].schedule && answers[exit].schedule) {
+        change.judged = true;
+        const Mode old_mode{&from.problem, &*answers[m].schedule};
+        const Mode new_mode{&to.problem, &*answers[exit].schedule};
+        if (const Status valid = validate_change(old_mode, new_mode, to.entry_drain); !valid) {
+          change.refusal = valid.error().message + " (entry_drain_ms of '" + to.name + "')";
+        } else {
+          judge_bounds(from, to, old_mode, new_mode, change);
+        }
+      }
+      permitted &= change.judged && change.refusal.empty();
+      out.changes.push_back(std::move(change));
+    }
+  }
+  out.refusal = judge_memory(set, answers);
+  const auto all = [&](Verdict verdict) {
+    return std::all_of(answers.begin(), answers.end(), [&](const Answer& a) { return a.verdict == verdict; });
+  };
+  const bool one_infeasible =
+      std::any_of(answers.begin(), answers.end(), [](const Answer& a) { return a.verdict == Verdict::kInfeasible; });
+  out.verdict = one_infeasible                                                ? Verdict::kInfeasible
+                : all(Verdict::kFeasible) && permitted && out.refusal.empty() ? Verdict::kFeasible
+                                                                              : Verdict::kUndecided;
+  return out;
+}
+
+std::string explain_modes(const ModeSet& set, const std::vector<Answer>& answers, const ModesAnswer& judged) {
+  std::string out = "MODES of '" + set.name + "': ";
+  out += judged.verdict == Verdict::kFeasible     ? "every mode and every permitted change is feasible\n"
+         : judged.verdict == Verdict::kInfeasible ? "a mode is infeasible\n"
+                                                  : "not all modes and changes are admitted\n";
+  for (std::size_t m = 0; m < set.modes.size(); ++m) {
+    const ModeSpec& mode = set.modes[m];
+    out += "  mode '" + mode.name + "': " + name_of(answers[m].verdict) + ", hyperperiod " +
+           ms_text(mode.problem.hyperperiod) + ", " + std::to_string(mode.problem.ticks) + " ticks, entry drain " +
+           ms_text(mode.entry_drain) + ", dwell " + ms_text(whole_dwell(mode));
+    if (mode.lost) out += ", when the reference is lost: '" + set.modes[*mode.lost].name + "'";
+    out += m == 0 ? " (a run begins here)\n" : "\n";
+  }
+  if (!judged.refusal.empty()) out += "  " + judged.refusal + "\n";
+  for (const ChangeAnswer& change : judged.changes) {
+    out += "  change " + name_of_change(set, change) + ": ";
+    if (!change.judged) {
+      out += "not judged, a mode has no table\n";
+      continue;
+    }
+    out += change.refusal.empty() ? "permitted\n" : "REFUSED: " + change.refusal + "\n";
+    for (const SeamBound& seam : change.bounds) {
+      out += "    " + set.modes[change.to].problem.chains[seam.bound.chain].name + ":";
+      for (std::size_t q = 0; q < kQuantities; ++q) {
+        out +=
+            std::string(q == 0 ? " " : ", ") + name_of(static_cast<Quantity>(q)) + " " + ms_text(seam.bound.bounds[q]);
+        if (seam.limits[q]) out += " (limit " + ms_text(*seam.limits[q]) + ")";
+      }
+      out += "\n";
+    }
+  }
+  return out;
+}
+
+std::string modes_json(const ModeSet& set, const std::vector<Answer>& answers, const ModesAnswer& judged) {
+  Json root;
+  root["verdict"] = name_of(judged.verdict);
+  root["set"] = set.name;
+  root["refusal"] = judged.refusal;
+  root["modes"] = Json::array();
+  for (std::size_t m = 0; m < set.modes.size(); ++m) {
+    const ModeSpec& mode = set.modes[m];
+    Json entry{{"name", mode.name}, {"entry_drain_ns", mode.entry_drain.ns}, {"dwell_ns", whole_dwell(mode).ns}};
+    entry["exits"] = Json::array();
+    for (const std::uint32_t exit : mode.exits) entry["exits"].push_back(set.modes[exit].name);
+    entry["lost"] = mode.lost ? Json(set.modes[*mode.lost].name) : Json(nullptr);
+    entry["answer"] = Json::parse(to_json(mode.problem, answers[m]));
+    root["modes"].push_back(std::move(entry));
+  }
+  root["changes"] = Json::array();
+  for (const ChangeAnswer& change : judged.changes) {
+    Json entry{{"from", set.modes[change.from].name},
+               {"to", set.modes[change.to].name},
+               {"judged", change.judged},
+               {"permitted", change.judged && change.refusal.empty()},
+               {"refusal", change.refusal}};
+    entry["chains"] = Json::array();
+    for (const SeamBound& seam : change.bounds) {
+      Json chain{{"name", set.modes[change.to].problem.chains[seam.bound.chain].name}};
+      for (std::size_t q = 0; q < kQuantities; ++q) {
+        chain[std::string(kQuantityKeys[q]) + "_ns"] = seam.bound.bounds[q].ns;
+        chain[std::string(kQuantityKeys[q]) + "_limit_ns"] = seam.limits[q] ? Json(seam.limits[q]->ns) : Json(nullptr);
+      }
+      entry["chains"].push_back(std::move(chain));
+    }
+    root["changes"].push_back(std::move(entry));
+  }
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace takt::sched
