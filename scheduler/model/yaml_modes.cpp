@@ -82,7 +82,8 @@ ModeSpec read_mode(const YamlNode& node, const Problem& base) {
   if (problem.hyperperiod < microseconds(10)) problem.hyperperiod = base.hyperperiod;
   if (const auto drain = node.find("entry_drain_ms")) mode.entry_drain = drain->milliseconds(0, 100'000);
   if (const auto dwell = node.find("dwell_ms")) mode.dwell = dwell->milliseconds(0, 100'000'000);
-  if (const auto locked = node.find("locked"); locked && !locked->boolean() && problem.phase_lock) {
+  const auto locked = node.find("locked");
+  if (locked && !locked->boolean() && problem.phase_lock && problem.phase_lock->sensor < problem.sensors.size()) {
     // Without the lock the reference keeps its drift and has no place in the table.
     problem.sensors[problem.phase_lock->sensor].phase.reset();
     problem.phase_lock.reset();

@@ -65,7 +65,8 @@ TEST(Modes, ShareTheTickOfEveryRate) {
 }
 
 TEST(Modes, EveryModeAndEveryChangeIsAnswered) {
-  const ModeSet set = day_and_night();
+  ModeSet set = day_and_night();
+  set.modes[0].entry_drain = set.modes[1].entry_drain = milliseconds(50);
   const std::vector<Answer> answers = answers_of(set);
   for (std::size_t m = 0; m < answers.size(); ++m) {
     ASSERT_EQ(answers[m].verdict, Verdict::kFeasible) << answers[m].reason;
@@ -130,6 +131,7 @@ TEST(Modes, ADrainAndADwellAreAskedForAndSuffice) {
 
 TEST(Modes, ALimitHoldsAcrossTheSeamToo) {
   ModeSet set = day_and_night();
+  set.modes[0].entry_drain = set.modes[1].entry_drain = milliseconds(50);
   const std::vector<Answer> answers = answers_of(set);
   ASSERT_TRUE(answers[0].schedule && answers[1].schedule);
   ModesAnswer judged = judge_modes(set, answers);
