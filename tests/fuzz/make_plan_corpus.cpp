@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "compiler/compile.h"
+#include "compiler/ir/operators.h"
 #include "tests/compiler/lower/random_net.h"
 
 namespace {
@@ -12,6 +13,63 @@ namespace {
 void save(const std::string& path, const std::vector<std::byte>& bytes) {
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+using takt::ir::Graph;
+using takt::ir::ValueId;
+
+ValueId add(Graph& graph, const char* op, std::vector<ValueId> inputs,
+            std::map<std::string, takt::ir::Attribute> attributes) {
+  takt::ir::Node node;
+  node.op = op;
+  node.name = op + std::to_string(graph.nodes.size());
+  node.inputs = std::move(inputs);
+  node.attributes = std::move(attributes);
+  const ValueId out = graph.add_value(node.name + ".y");
+  node.outputs = {out};
+  const takt::Status added = takt::ir::append(graph, std::move(node));
+  if (!added) std::fprintf(stderr, "%s\n", added.error().message.c_str());
+  return out;
+}
+
+ValueId pointwise(Graph& graph, ValueId x, std::int64_t out) {
+  const std::int64_t in = graph[x].type->shape.dims[1];
+  std::vector<float> weights;
+  for (std::int64_t i = 0; i < out * in; ++i) weights.push_back(static_cast<float>(i % 7) * 0.25F - 0.5F);
+  return add(graph, "Conv", {x, graph.add_constant("w", takt::ir::Constant::of(weights, {4, {out, in, 1, 1}}))}, {});
+}
+
+// Concats with holes and a shuffle, read through lists of channels.
+Graph shuffle() {
+  Graph graph;
+  graph.name = "shuffle";
+  takt::ir::Type type;
+  type.shape = {4, {1, 5, 3, 4}};
+  const ValueId x = graph.add_value("x", type);
+  graph.inputs = {x};
+  const auto axis = std::map<std::string, takt::ir::Attribute>{{"axis", std::int64_t{1}}};
+  const ValueId first = add(graph, "Concat", {pointwise(graph, x, 20), pointwise(graph, x, 19)}, axis);
+  std::vector<std::int64_t> even, odd;
+  for (std::int64_t c = 0; c < 39; ++c) (c % 2 == 0 ? even : odd).push_back(c);
+  const ValueId kept = add(graph, "takt.ChannelGather", {first}, {{"channels", even}});
+  const ValueId worked = pointwise(graph, add(graph, "takt.ChannelGather", {first}, {{"channels", odd}}), 9);
+  graph.outputs = {pointwise(graph, add(graph, "Concat", {kept, worked}, axis), 3)};
+  return graph;
+}
+
+bool save_plans(const Graph& graph, const std::string& path, bool optimise) {
+  for (const auto target : {takt::kernels::Target::kAvx2, takt::kernels::Target::kAvx512}) {
+    takt::compiler::Options options;
+    options.target = target;
+    options.optimise = optimise;
+    const auto bytes = takt::compiler::compile(graph, {}, options);
+    if (!bytes) {
+      std::fprintf(stderr, "%s\n", bytes.error().message.c_str());
+      return false;
+    }
+    if (bytes->size() <= 24'000) save(path + "_" + (takt::kernels::name_of(target) + 4), *bytes);
+  }
+  return true;
 }
 
 }  // namespace
@@ -26,19 +84,8 @@ int main(int argc, char** argv) {
   for (const std::uint32_t seed : {2, 5, 7, 12, 19, 31}) {
     takt::test::RandomNet net(seed);
     for (int i = 0; i < 5; ++i) net.grow();
-    const takt::ir::Graph graph = net.finish();
-    for (const auto target : {takt::kernels::Target::kAvx2, takt::kernels::Target::kAvx512}) {
-      takt::compiler::Options options;
-      options.target = target;
-      options.optimise = seed % 2 == 0;
-      const auto bytes = takt::compiler::compile(graph, {}, options);
-      if (!bytes) {
-        std::fprintf(stderr, "%s\n", bytes.error().message.c_str());
-        return 1;
-      }
-      if (bytes->size() > 24'000) continue;
-      save(folder + "/" + std::to_string(seed) + "_" + (takt::kernels::name_of(target) + 4), *bytes);
-    }
+    if (!save_plans(net.finish(), folder + "/" + std::to_string(seed), seed % 2 == 0)) return 1;
   }
+  if (!save_plans(shuffle(), folder + "/shuffle", false)) return 1;
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <random>
 
@@ -432,6 +433,17 @@ TEST(Plan, ViewsOfViewsShareTheirBytes) {
   // A part that reaches outside.
   d.tensors[2].offset = 320;
   EXPECT_THAT(message_of(small.bytes()), HasSubstr("is no part of"));
+}
+
+// A corpus of another format would be refused at its head: the fuzzer would try nothing.
+TEST(Plan, CorpusOfTheFuzzerIsOfThisFormat) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TAKT_SOURCE_DIR "/tests/fuzz/corpus/plan")) {
+    const auto plan = Plan::load(entry.path().string());
+    EXPECT_TRUE(plan) << plan.error().message << "\nmake_plan_corpus tests/fuzz/corpus writes it anew";
+    ++files;
+  }
+  EXPECT_GE(files, 10);
 }
 
 }  // namespace
