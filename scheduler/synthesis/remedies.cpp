@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kStep = 100'000;  // figures are found to a tenth of a millisecond
 constexpr std::uint64_t kNodes = 3'000;  // of one try: what needs a long search to fit is no remedy to rely on
-constexpr int kMostTries = 160;
+constexpr std::int64_t kMostTries = 160;
+constexpr std::int64_t kLeastTries = 24;  // of large problems, where one try takes long
 constexpr std::size_t kMostStages = 24;
 
 constexpr const char* kQuantityKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
@@ -32,6 +33,9 @@ class Remedies {
     options_.node_limit = std::min(options.node_limit, kNodes);
     options_.first_found = true;
     options_.seconds = 0;
+    std::int64_t jobs = 0;
+    for (const Stage& stage : problem.stages) jobs += *std::max_element(stage.rates.begin(), stage.rates.end());
+    tries_left_ = std::clamp(100 * kMostTries / std::max<std::int64_t>(jobs, 1), kLeastTries, kMostTries);
   }
 
   std::vector<Remedy> find(std::size_t most) {
@@ -51,7 +55,7 @@ class Remedies {
 
  private:
   bool fits(const Problem& problem) {
-    if (++tries_ > kMostTries || !check(problem)) return false;
+    if (tries_left_-- <= 0 || !check(problem)) return false;
     return synthesize(problem, options_).verdict == Verdict::kFeasible;
   }
   bool fits_with(const std::string& change) {
@@ -192,7 +196,7 @@ class Remedies {
 
   Problem problem_;
   SynthesisOptions options_;
-  int tries_ = 0;
+  std::int64_t tries_left_ = 0;
   std::string apart_;
   std::vector<Found> found_;
 };
