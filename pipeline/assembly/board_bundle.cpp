@@ -136,11 +136,14 @@ Result<Bundle> make_bundle(const PipelineConfig& config, const std::vector<Admit
     for (const AdmittedMode& mode : modes) {
       const sched::Stage* planned = find_stage(mode, name);
       if (planned == nullptr) continue;
-      if (stage.inputs.empty()) {
-        for (std::size_t i = 0; i < planned->inputs.size(); ++i) {
-          BundleInput& input = stage.inputs.emplace_back();
-          input.name = planned->inputs[i].name;
-          if (code == nullptr) continue;
+      for (const sched::Input& from : planned->inputs) {
+        const bool known = std::any_of(stage.inputs.begin(), stage.inputs.end(),
+                                       [&](const BundleInput& input) { return input.name == from.name; });
+        if (known) continue;
+        BundleInput& input = stage.inputs.emplace_back();
+        input.name = from.name;
+        for (std::size_t i = 0; code != nullptr && i < code->connections.size(); ++i) {
+          if (code->connections[i].name != from.name) continue;
           input.sensor = static_cast<std::uint32_t>(code->connections[i].sensor_index);
           input.schema = code->connections[i].schema;
           input.required = code->required[i];

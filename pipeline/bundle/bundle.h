@@ -49,7 +49,7 @@ struct BundleInput {
 struct BundleStage {
   std::string name, type;  // type "": the problem stood by itself, takt has no code for the stage
   std::vector<BundleVariant> variants;
-  std::vector<BundleInput> inputs;
+  std::vector<BundleInput> inputs;  // of all modes, which may leave some out
   sensors::PixelFormat pixel_format = sensors::PixelFormat::kRgb8;
   Parameter params;
 };

@@ -60,6 +60,7 @@ Status check_stages(const Bundle& bundle) {
   for (const BundleStage& stage : bundle.stages) {
     const std::string where = "stage '" + stage.name + "'";
     TAKT_RETURN_IF_ERROR(unique_names(stage.variants, "variant of " + where));
+    TAKT_RETURN_IF_ERROR(unique_names(stage.inputs, "input of " + where));
     TAKT_RETURN_IF_ERROR(check_parameter(stage.params, stage.name));
     for (const BundleVariant& variant : stage.variants) {
       if (variant.plan.has_value() != variant.model.has_value()) {
@@ -96,11 +97,10 @@ Status check_mode(const Bundle& bundle, const BundleMode& mode) {
     const sched::Stage& planned = mode.problem.stages[s];
     const BundleStage* stage = find(bundle.stages, planned.name);
     if (stage == nullptr) return refuse(where + ": stage '" + planned.name + "' is missing");
-    if (stage->inputs.size() != planned.inputs.size())
-      return refuse(where + ": inputs of stage '" + planned.name + "'");
-    for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
-      if (stage->inputs[i].name != planned.inputs[i].name)
-        return refuse(where + ": inputs of stage '" + planned.name + "'");
+    for (const sched::Input& input : planned.inputs) {
+      const bool known = std::any_of(stage->inputs.begin(), stage->inputs.end(),
+                                     [&](const BundleInput& own) { return own.name == input.name; });
+      if (!known) return refuse(where + ": input '" + input.name + "' of stage '" + planned.name + "' is missing");
     }
     for (const sched::Variant& variant : planned.variants) {
       if (find(*stage, variant.name) == nullptr) {

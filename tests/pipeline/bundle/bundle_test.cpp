@@ -82,7 +82,8 @@ TEST(Bundle, WhatIsWrongIsNamed) {
               HasSubstr("stage 'other' is missing"));
   EXPECT_THAT(message([](Bundle& b) { b.stages[1].variants.pop_back(); }),
               HasSubstr("variant 'lite' of stage 'lidar_detect' is missing"));
-  EXPECT_THAT(message([](Bundle& b) { b.stages[3].inputs.pop_back(); }), HasSubstr("inputs of stage 'fusion'"));
+  EXPECT_THAT(message([](Bundle& b) { b.stages[3].inputs.pop_back(); }),
+              HasSubstr("input 'tracks' of stage 'fusion' is missing"));
   EXPECT_THAT(message([](Bundle& b) { b.stages[0].type = "camera_classical"; }),
               HasSubstr("a sensor that the rig does not have"));
   EXPECT_THAT(message([](Bundle& b) { b.stages[0].variants[0].plan = 0; }), HasSubstr("plan and model"));
