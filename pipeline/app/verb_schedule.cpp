@@ -143,11 +143,11 @@ Status write_board_bundle(const pipeline::PipelineConfig& config, const std::vec
 // Every mode, every permitted change.
 int run_modes(const Asked& asked, const Options& options) {
   const sched::ModeSet& set = *asked.config.modes;
-  for (const std::string& one_table : {options.certificate, options.check, options.html}) {
+  for (const std::string& one_table : {options.certificate, options.check}) {
     if (one_table.empty()) continue;
-    return report_error({Code::kUsage, "'" + asked.config.name +
-                                           "' has modes; a certificate and a page are of one table: ask for a file "
-                                           "without 'modes'"});
+    return report_error(
+        {Code::kUsage,
+         "'" + asked.config.name + "' has modes; a certificate is of one table: ask for a file without 'modes'"});
   }
   std::vector<sched::Answer> answers;
   for (const sched::ModeSpec& mode : set.modes) {
@@ -157,6 +157,10 @@ int run_modes(const Asked& asked, const Options& options) {
     answers.push_back(*std::move(answer));
   }
   const sched::ModesAnswer judged = sched::judge_modes(set, answers);
+  if (!options.html.empty()) {
+    const std::string page = pipeline::modes_html(set, answers, judged, command_line());
+    if (Status written = write_file_atomically(options.html, page); !written) return report_error(written.error());
+  }
   if (options.json) {
     std::fputs(sched::modes_json(set, answers, judged).c_str(), stdout);
   } else {

@@ -502,4 +502,87 @@ std::string schedule_html(const Problem& problem, const Answer& answer, const st
   return document(problem.name, sched::name_of(answer.verdict), about(problem), page.sections(), page.text());
 }
 
+namespace {
+
+// The set as a whole: every change between two modes, with the bound that comes closest to its limit.
+std::string changes_html(const sched::ModeSet& set, const sched::ModesAnswer& judged) {
+  if (judged.changes.empty()) return "<p>No change of mode is permitted.</p>";
+  HtmlTable table({{"change"},
+                   {"drain", true},
+                   {"chain"},
+                   {"quantity"},
+                   {"bound across it", true},
+                   {"limit", true},
+                   {"left", true},
+                   {"of the limit"}});
+  for (const sched::ChangeAnswer& change : judged.changes) {
+    const std::string name = escaped(set.modes[change.from].name) + " \u2192 " + escaped(set.modes[change.to].name);
+    const std::string drain = exact_ms(set.modes[change.to].entry_drain);
+    bool any = false;
+    for (const sched::SeamBound& seam : change.bounds) {
+      for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+        if (!seam.limits[q]) continue;
+        any = true;
+        const Duration bound = seam.bound.bounds[q];
+        const bool broken = bound > *seam.limits[q];
+        table.row({name, drain, escaped(set.modes[change.to].problem.chains[seam.bound.chain].name),
+                   sched::name_of(static_cast<Quantity>(q)), exact_ms(bound), exact_ms(*seam.limits[q]),
+                   (broken ? "<b class=\"tag bad\">" : "<b>") + exact_ms(*seam.limits[q] - bound) + "</b>",
+                   share_bar(bound, seam.limits[q])});
+      }
+    }
+    if (!any) {
+      table.row({name, drain, change.judged ? "no limit" : "not judged", "", "\u2013", "\u2013", "\u2013", ""});
+    }
+  }
+  std::string out = table.html() + "<ul class=\"small\">";
+  for (const sched::ChangeAnswer& change : judged.changes) {
+    if (!change.refusal.empty()) out += "<li>" + escaped(change.refusal) + "</li>";
+  }
+  return out + "</ul>\n";
+}
+
+}  // namespace
+
+std::string modes_html(const sched::ModeSet& set, const std::vector<Answer>& answers, const sched::ModesAnswer& judged,
+                       const std::string& command) {
+  const auto [word, kind] = badge(judged.verdict);
+  Sections sections{{"set", "Answer"}, {"changes", "Changes"}};
+  std::string body = fmt::format(
+      "<section class=\"verdict {}\" id=\"set\"><div><span class=\"badge\">{}</span></div><div><p class=\"answer\">",
+      kind, word);
+  body +=
+      judged.verdict == Verdict::kFeasible
+          ? "Every mode has a table that meets its limits, and every permitted change between two of them keeps them."
+          : "Not every mode has a table, or not every change keeps the limits.";
+  body += "</p>\n<ul class=\"small\">";
+  for (std::size_t m = 0; m < set.modes.size(); ++m) {
+    const sched::ModeSpec& mode = set.modes[m];
+    body += fmt::format("<li>{}: {}, hyperperiod {:g} ms, stays at least {}</li>", escaped(mode.name),
+                        sched::name_of(answers[m].verdict), mode.problem.hyperperiod.ms(), exact_ms(mode.dwell));
+  }
+  if (!judged.refusal.empty()) body += "<li>" + escaped(judged.refusal) + "</li>";
+  body += "</ul></div></section>\n";
+  body +=
+      "<section id=\"changes\"><h2>Changes of mode</h2>\n<p class=\"lead small\">A change comes at the end of a "
+      "hyperperiod; "
+      "the next table begins behind the drain. Bounds hold for every event and output around it, against the larger of "
+      "both modes' limits.</p>\n" +
+      changes_html(set, judged) + "</section>\n";
+  const sched::Beside nothing;
+  for (std::size_t m = 0; m < set.modes.size(); ++m) {
+    Page page(set.modes[m].problem, answers[m], command, nothing);
+    page.fill("m" + std::to_string(m) + "-", set.modes[m].name);
+    sections.insert(sections.end(), page.sections().begin(), page.sections().end());
+    body += page.text();
+  }
+  sections.emplace_back("reproduce", "The command that gives this answer");
+  body += "<section id=\"reproduce\"><h2>The command that gives this answer</h2>\n<pre>" + escaped(command) +
+          "</pre></section>\n";
+  return document(set.name, sched::name_of(judged.verdict),
+                  "board <b>" + escaped(set.modes.front().problem.board.name) + "</b>, " +
+                      plural(set.modes.size(), "mode", "modes"),
+                  sections, body);
+}
+
 }  // namespace takt::pipeline

@@ -37,6 +37,22 @@ TEST_F(Schedule, WritesABundleThatABoardReads) {
   EXPECT_EQ(bytes.find(kRoot), std::string::npos);
 }
 
+TEST_F(Schedule, ABundleOfModesHasEveryTableAndEveryChange) {
+  const std::string file = path("modes.bundle");
+  const std::string problem = kRoot + "/configs/schedules/day_and_night.yaml";
+  const Answer yes = takt({"schedule", problem, "--bundle", file, "--html", path("modes.html")});
+  ASSERT_EQ(yes.code, 0) << yes.out << yes.err;
+  const takt::Result<takt::pipeline::Bundle> bundle = takt::pipeline::load_bundle(file);
+  ASSERT_TRUE(bundle) << bundle.error().message;
+  ASSERT_EQ(bundle->modes.size(), 3u);
+  EXPECT_EQ(bundle->modes[0].name, "day");
+  EXPECT_EQ(bundle->modes[1].problem.hyperperiod, takt::milliseconds(200));
+  EXPECT_EQ(bundle->modes[1].dwell, takt::milliseconds(1'000));
+  EXPECT_EQ(bundle->modes[0].lost, 2u);
+  EXPECT_EQ(bundle->changes.size(), 5u);
+  EXPECT_THAT(slurp(path("modes.html")), HasSubstr("Mode night"));
+}
+
 TEST_F(Schedule, WritesNoBundleOfWhatDoesNotFit) {
   const Answer no = takt({"schedule", kPipeline, "--what-if", "camera.latency=20ms", "--bundle", path("no.bundle")});
   EXPECT_EQ(no.code, 1);

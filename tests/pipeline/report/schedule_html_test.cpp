@@ -5,7 +5,7 @@
 
 #include "pipeline/report/schedule_html.h"
 #include "scheduler/synthesis/synthesis.h"
-#include "tests/scheduler/synthesis/problems.h"
+#include "tests/scheduler/synthesis/segments.h"
 
 namespace takt::pipeline {
 namespace {
@@ -93,6 +93,47 @@ TEST(ScheduleHtml, NamesFromFilesAreOnlyText) {
   EXPECT_THAT(html, Not(HasSubstr("<script")));
   EXPECT_THAT(html, Not(HasSubstr("<img")));
   EXPECT_THAT(html, Not(HasSubstr("<b>core")));
+}
+
+TEST(ScheduleHtml, ASetOfModesShowsEveryModeAndEveryChange) {
+  sched::ModeSet set;
+  set.name = "day and night";
+  for (const char* name : {"day", "night"}) {
+    sched::ModeSpec& mode = set.modes.emplace_back();
+    mode.name = name;
+    mode.problem = sched::test::perception();
+    mode.problem.name = std::string("set/") + name;
+    mode.entry_drain = milliseconds(20);
+    mode.dwell = milliseconds(1'000);
+  }
+  set.modes[1].problem.stages[0].rates = {1};
+  set.modes[0].exits = {1};
+  set.modes[1].exits = {0};
+  const std::vector<sched::Tick> ticks = *sched::common_ticks({set.modes[0].problem, set.modes[1].problem});
+  std::vector<sched::Answer> answers;
+  for (std::size_t m = 0; m < 2; ++m) {
+    set.modes[m].problem.ticks = ticks[m];
+    answers.push_back(sched::synthesize(set.modes[m].problem));
+    ASSERT_TRUE(answers.back().schedule);
+  }
+  const sched::ModesAnswer judged = sched::judge_modes(set, answers);
+  const std::string html = modes_html(set, answers, judged, "takt schedule set.yaml");
+  expect_balanced(html);
+  EXPECT_THAT(html,
+              AllOf(HasSubstr("Mode day"), HasSubstr("Mode night"), HasSubstr("day \u2192 night"),
+                    HasSubstr("id=\"m0-gantt\""), HasSubstr("id=\"m1-gantt\""), HasSubstr("takt schedule set.yaml")));
+  EXPECT_EQ(count(html, "<h2>Changes of mode</h2>"), 1u);
+  EXPECT_EQ(html, modes_html(set, answers, judged, "takt schedule set.yaml"));
+}
+
+// Segments on units have lanes of their own.
+TEST(ScheduleHtml, UnitsHaveLanes) {
+  const sched::Problem problem = sched::test::gpu_perception();
+  const sched::Answer answer = sched::synthesize(problem);
+  ASSERT_TRUE(answer.schedule) << answer.reason;
+  const std::string html = schedule_html(problem, answer, "takt");
+  expect_balanced(html);
+  EXPECT_THAT(html, AllOf(HasSubstr(">h2d</text>"), HasSubstr(">gpu</text>"), HasSubstr("part 3 of 5")));
 }
 
 }  // namespace
