@@ -191,13 +191,17 @@ double least_worst(const Problem& problem, const Choices& choices) {
 // Which limits a table breaks, and by how much.
 std::string broken_limits(const Problem& problem, const Schedule& schedule) {
   std::vector<std::string> parts;
+  Options chosen;
+  for (const Choice& choice : schedule.choices) chosen.push_back({choice});
   for (const ChainBound& bound : schedule.bounds) {
     const Chain& chain = problem.chains[bound.chain];
+    const auto least = least_bounds(problem, chosen, bound.chain);
     for (std::size_t q = 0; q < kQuantities; ++q) {
       if (!chain.limits[q] || bound.bounds[q] <= *chain.limits[q]) continue;
       parts.push_back("chain '" + chain.name + "' has a " + name_of(static_cast<Quantity>(q)) + " of " +
                       ms_text(bound.bounds[q]) + ", " + ms_text(bound.bounds[q] - *chain.limits[q]) +
-                      " above its limit (" + bound.terms + ")");
+                      " above its limit (" + bound.terms + "); no table with these choices has less than " +
+                      ms_text(least[q]));
     }
   }
   for (std::size_t d = 0; d < problem.disparities.size(); ++d) {
