@@ -108,6 +108,12 @@ bool Builder::has_blocked(ir::ValueId value) const {
   return constant_of(value) != nullptr || forms_[static_cast<std::size_t>(value)].blocked != kAbsent ||
          mapped_.count(value) != 0;
 }
+bool Builder::is_read(ir::ValueId value) const {
+  const auto is = [&](ir::ValueId other) { return other == value; };
+  return !consumers_[static_cast<std::size_t>(value)].empty() ||
+         std::any_of(graph_.outputs.begin(), graph_.outputs.end(), is) ||
+         std::any_of(graph_.states.begin(), graph_.states.end(), [&](const ir::State& s) { return is(s.next); });
+}
 bool Builder::has_linear(ir::ValueId value) const {
   return constant_of(value) != nullptr || forms_[static_cast<std::size_t>(value)].linear != kAbsent;
 }

@@ -41,6 +41,9 @@ class Builder {
     return type.dtype == kernels::DType::kF32 && type.shape.rank == 4;
   }
 
+  // Whether a node reads the value, or it is a result of the graph.
+  [[nodiscard]] bool is_read(ir::ValueId value) const;
+
   // The tensor that holds a value; adds a reorder where it only exists in the other form.
   TensorId linear(ir::ValueId value);
   TensorId blocked(ir::ValueId value);

@@ -36,6 +36,7 @@ Result<Lowered> lower_spread(const ir::Graph& graph, const Options& options, std
     }
     // Whatever follows needs a form of the results.
     for (const ir::ValueId output : node.outputs) {
+      if (node.outputs.size() > 1 && !out.is_read(output)) continue;
       if (!out.has_linear(output) && !out.has_blocked(output)) out.define(output, false);
     }
   }

@@ -59,8 +59,9 @@ Status lower_generic_node(Builder& out, const ir::Node& node, bool* known) {
     operands.push_back(value != ir::kNoValue ? out.linear(value) : kAbsent);
   }
   operands.resize(kGenericInputs + 1, kAbsent);
-  // One step for each result that there is.
+  // One step for each result; of several, those that nobody reads are left out.
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs.size() > 1 && !out.is_read(node.outputs[i])) continue;
     GenericParams one = params;
     for (std::size_t k = 0; k < kGenericOutputs; ++k) {
       if (k != i) one.operands[kGenericInputs + k] = {};

@@ -1,5 +1,6 @@
 // Products of matrices and of tensors.
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/onnx/call.h"
 
@@ -270,7 +271,102 @@ class Einsum {
 
 Status einsum(Call& call) { return Einsum(call).run(); }
 
+// --- Attention of operator set 23
+
+struct Heads {
+  std::int64_t batch = 0, query = 0, cached = 0;  // heads of Q, and of K and V
+};
+
+// [B,S,H*D] as [B,H,S,D]; what has four dimensions stays.
+ValueId in_heads(Steps& steps, ValueId x, std::int64_t heads) {
+  const ir::Shape s = steps.shape(x);
+  if (s.rank == 4) return x;
+  return steps.transpose(steps.reshape(x, Integers{s.dims[0], s.dims[1], heads, s.dims[2] / heads}), {0, 2, 1, 3});
+}
+
+Result<Heads> heads_of(const Call& call) {
+  const ir::Shape q = call.type(0).shape, k = call.type(1).shape, v = call.type(2).shape;
+  Heads heads{q.dims[0], q.dims[1], k.dims[1]};
+  if (q.rank == 3) {
+    heads.query = call.node.integer("q_num_heads", 0);
+    heads.cached = call.node.integer("kv_num_heads", 0);
+  }
+  const auto divides = [](const ir::Shape& x, std::int64_t n) { return x.rank == 4 || (n > 0 && x.dims[2] % n == 0); };
+  const bool ranks = (q.rank == 3 || q.rank == 4) && k.rank == q.rank && v.rank == q.rank;
+  if (ranks && heads.query > 0 && heads.cached > 0 && heads.query % heads.cached == 0 && divides(q, heads.query) &&
+      divides(k, heads.cached) && divides(v, heads.cached)) {
+    return heads;
+  }
+  return fail(Code::kInput,
+              "numbers of heads that do not fit " + to_string(q) + ", " + to_string(k) + ", " + to_string(v));
+}
+
+// What is added to scores [.., S, T]: 0 where query i + `past` may look at key j <= i + past, far below 0 elsewhere.
+constexpr float kNever = -1e30F;
+Constant causal_bias(std::int64_t queries, std::int64_t keys, std::int64_t past) {
+  std::vector<float> bias;
+  for (std::int64_t i = 0; i < queries; ++i) {
+    for (std::int64_t j = 0; j < keys; ++j) bias.push_back(j <= i + past ? 0.0F : kNever);
+  }
+  return Constant::of(bias, ir::Shape{2, {queries, keys}});
+}
+
+// softmax(Q K^T scale + bias) V; several heads of Q may share one of K and V.
+Status attention(Call& call) {
+  if (!call.has(1) || !call.has(2)) return fail(Code::kInput, "expects Q, K and V");
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (call.type(i).dtype != DType::kF32) return fail(Code::kInput, "expects f32, found " + to_string(call.type(i)));
+  }
+  TAKT_ASSIGN(const Heads heads, heads_of(call));
+  Steps steps(call);
+  const ValueId q = in_heads(steps, call.node.inputs[0], heads.query);
+  ValueId k = in_heads(steps, call.node.inputs[1], heads.cached);
+  ValueId v = in_heads(steps, call.node.inputs[2], heads.cached);
+  std::int64_t past = 0;
+  if (call.has(4) && call.has(5)) {
+    if (call.type(4).shape.rank != 4) return fail(Code::kInput, "past_key is " + to_string(call.type(4)));
+    past = call.type(4).shape.dims[2];
+    k = steps("Concat", {call.node.inputs[4], k}, {{"axis", std::int64_t{2}}});
+    v = steps("Concat", {call.node.inputs[5], v}, {{"axis", std::int64_t{2}}});
+  }
+  TAKT_RETURN_IF_ERROR(steps.status());
+  const ir::Shape query = steps.shape(q), key = steps.shape(k), value = steps.shape(v);
+  const std::int64_t group = heads.query / heads.cached, s = query.dims[2], t = key.dims[2], d = query.dims[3];
+  if (s * t > (1 << 26))
+    return fail(Code::kInput, "too many scores: " + std::to_string(s) + " by " + std::to_string(t));
+  const float scale = call.node.number("scale", 1 / std::sqrt(static_cast<float>(d)));
+  const ValueId scaled = steps("Mul", {q, steps.number(scale)});
+  const ValueId grouped =
+      group == 1 ? scaled : steps.reshape(scaled, Integers{heads.batch, heads.cached, group * s, d});
+  ValueId scores = steps("MatMul", {grouped, steps.transpose(k, {0, 1, 3, 2})});
+  if (group != 1) scores = steps.reshape(scores, Integers{heads.batch, heads.query, s, t});
+  if (const float cap = call.node.number("softcap", 0); cap > 0) {
+    scores = steps("Mul", {steps("Tanh", {steps("Div", {scores, steps.number(cap)})}), steps.number(cap)});
+  }
+  if (call.has(3)) {
+    ValueId mask = call.node.inputs[3];
+    if (call.type(3).dtype == DType::kBool) mask = steps("Where", {mask, steps.number(0), steps.number(kNever)});
+    scores = steps("Add", {scores, mask});
+  }
+  if (call.node.integer("is_causal", 0) != 0) {
+    scores = steps("Add", {scores, call.constant("causal", causal_bias(s, t, past))});
+  }
+  ValueId shares = steps("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  if (group != 1) shares = steps.reshape(shares, Integers{heads.batch, heads.cached, group * s, t});
+  ValueId y = steps("MatMul", {shares, v});
+  if (group != 1) y = steps.reshape(y, Integers{heads.batch, heads.query, s, value.dims[3]});
+  if (call.type(0).shape.rank == 3) {
+    y = steps.reshape(steps.transpose(y, {0, 2, 1, 3}), Integers{heads.batch, s, heads.query * value.dims[3]});
+  }
+  TAKT_RETURN_IF_ERROR(steps.last("Identity", {y}));
+  TAKT_RETURN_IF_ERROR(steps.output(1, "Identity", {k}));
+  return steps.output(2, "Identity", {v});
+}
+
 constexpr Form kForms[] = {
+    {"Attention",
+     "is_causal:i kv_num_heads:i q_num_heads:i qk_matmul_output_mode:i scale:f softcap:f softmax_precision:i",
+     attention, 3},
     {"Einsum", "equation:s", einsum},
     {"Gemm", "alpha:f beta:f broadcast:i transA:i transB:i", gemm},
     {"MatMul", "", matmul},

@@ -52,13 +52,21 @@ View broadcast(const Shape& x, const Shape& shape) {
   return view;
 }
 
-std::int64_t offset_of(std::int64_t flat, const View& view, const Shape& shape) {
-  std::int64_t offset = 0;
-  for (int d = shape.rank - 1; d >= 0; --d) {
-    offset += flat % shape.dims[d] * view.strides[d];
-    flat /= shape.dims[d];
+// Calls visit(i, offsets) for every element i of `shape` in row-major order, with its offset in each of the views.
+template <int n, class Visit>
+void each_element(const Shape& shape, const View (&views)[n], Visit visit) {
+  std::int64_t index[kMaxRank] = {};
+  std::int64_t at[n] = {};
+  const std::int64_t elements = shape.elements();
+  for (std::int64_t i = 0; i < elements; ++i) {
+    visit(i, at);
+    for (int d = shape.rank - 1; d >= 0; --d) {
+      const bool over = ++index[d] == shape.dims[d];
+      for (int v = 0; v < n; ++v) at[v] += views[v].strides[d] * (over ? 1 - shape.dims[d] : 1);
+      if (!over) break;
+      index[d] = 0;
+    }
   }
-  return offset;
 }
 
 template <class F>
@@ -211,14 +219,13 @@ void unary(Unary op, const Tensor& x, const Tensor& y) {
 }
 
 bool binary(Binary op, const Tensor& a, const Tensor& b, const Tensor& y) {
-  const View view_a = broadcast(a.shape, y.shape);
-  const View view_b = broadcast(b.shape, y.shape);
+  const View views[2] = {broadcast(a.shape, y.shape), broadcast(b.shape, y.shape)};
   bool defined = true;
   with_type(a.dtype, [&](auto zero) {
     using T = decltype(zero);
-    for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
-      const T left = load<T>(a, offset_of(i, view_a, y.shape));
-      const T right = load<T>(b, offset_of(i, view_b, y.shape));
+    each_element(y.shape, views, [&](std::int64_t i, const std::int64_t* at) {
+      const T left = load<T>(a, at[0]);
+      const T right = load<T>(b, at[1]);
       if (is_comparison(op)) {
         y.as<bool>()[i] = compare<T>(op, left, right);
       } else if constexpr (std::is_floating_point_v<T>) {
@@ -228,7 +235,7 @@ bool binary(Binary op, const Tensor& a, const Tensor& b, const Tensor& y) {
         defined = defined && !(divides && right == T{});
         y.as<T>()[i] = divides && right == T{} ? T{} : integer_arithmetic<T>(op, left, right);
       }
-    }
+    });
   });
   return defined;
 }
@@ -238,10 +245,9 @@ void where(const Tensor& condition, const Tensor& a, const Tensor& b, const Tens
   const bool stored = y.dtype == DType::kF16 || y.dtype == DType::kBF16;  // as bits
   with_type(stored ? DType::kU16 : y.dtype, [&](auto zero) {
     using T = decltype(zero);
-    for (std::int64_t i = 0; i < y.shape.elements(); ++i) {
-      const bool first = load<bool>(condition, offset_of(i, views[0], y.shape));
-      y.as<T>()[i] = first ? load<T>(a, offset_of(i, views[1], y.shape)) : load<T>(b, offset_of(i, views[2], y.shape));
-    }
+    each_element(y.shape, views, [&](std::int64_t i, const std::int64_t* at) {
+      y.as<T>()[i] = load<bool>(condition, at[0]) ? load<T>(a, at[1]) : load<T>(b, at[2]);
+    });
   });
 }
 

@@ -27,7 +27,8 @@ double erf(double x) {
   if (a < 2.5) {
     double term = a;
     double sum = a;
-    for (int n = 1; n < 60; ++n) {
+    // Until a term no longer changes the sum.
+    for (int n = 1; n < 60 && std::fabs(term) > 1e-18; ++n) {
       term *= -a * a / n;
       sum += term / (2 * n + 1);
     }

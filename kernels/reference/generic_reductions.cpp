@@ -28,14 +28,16 @@ void reduce(Reduce kind, std::int64_t axes, const Tensor& x, const Tensor& y) {
     if (picks) start = kind == Reduce::kMax ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::infinity();
   }
   std::fill_n(y.as<T>(), y.shape.elements(), start);
+  std::int64_t index[kMaxRank] = {};
+  std::int64_t to = 0;
   for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
-    std::int64_t rest = i;
-    std::int64_t to = 0;
-    for (int d = x.shape.rank - 1; d >= 0; --d) {
-      to += rest % x.shape.dims[d] * view.strides[d];
-      rest /= x.shape.dims[d];
-    }
     y.as<T>()[to] = combine<T>(kind, y.as<T>()[to], x.as<T>()[i]);
+    for (int d = x.shape.rank - 1; d >= 0; --d) {
+      to += view.strides[d];
+      if (++index[d] < x.shape.dims[d]) break;
+      to -= view.strides[d] * x.shape.dims[d];
+      index[d] = 0;
+    }
   }
   if (kind != Reduce::kMean) return;
   for (std::int64_t i = 0; i < y.shape.elements(); ++i) {

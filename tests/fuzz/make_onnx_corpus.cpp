@@ -178,6 +178,105 @@ OnnxModel older() {
       .node("Sum", {"f", "e"}, {"y"})
       .output("y", {1, 2, 7, 9});
 }
+OnnxModel windows() {
+  return OnnxModel(18)
+      .input("x", {1, 2, 9})
+      .floats("w", {4, 1, 3}, ramp(12))
+      .floats("t", {4, 2, 2}, ramp(16))
+      .integers("deep", {1, 2, 2, 3, 3})
+      .floats("cube", {1, 2, 2, 2, 2}, ramp(16))
+      .node("Conv", {"x", "w"}, {"a"})
+      .with("group", std::int64_t{2})
+      .with("pads", Dims{1, 1})
+      .node("ConvTranspose", {"a", "t"}, {"b"})
+      .with("strides", Dims{2})
+      .node("MaxPool", {"b"}, {"c", "at"})
+      .with("kernel_shape", Dims{1})
+      .node("LpPool", {"c"}, {"d"})
+      .with("kernel_shape", Dims{2})
+      .with("p", std::int64_t{3})
+      .node("Reshape", {"c", "deep"}, {"e"})
+      .node("Conv", {"e", "cube"}, {"f"})
+      .node("AveragePool", {"f"}, {"y"})
+      .with("kernel_shape", Dims{1, 2, 2})
+      .output("y")
+      .output("at")
+      .output("d");
+}
+OnnxModel sampling() {
+  return OnnxModel(19)
+      .input("x", {1, 2, 5, 4})
+      .floats("none", {0}, {})
+      .floats("scales", {4}, {1, 1, 1.5F, 0.7F})
+      .floats("grid", {1, 2, 2, 2}, ramp(8))
+      .floats("rois", {1, 4}, {0, 0, 3, 3})
+      .integers("which", {0})
+      .node("Resize", {"x", "none", "scales"}, {"a"})
+      .with("mode", "cubic")
+      .with("antialias", kOne)
+      .node("GridSample", {"a", "grid"}, {"b"})
+      .with("padding_mode", "reflection")
+      .node("RoiAlign", {"b", "rois", "which"}, {"c"})
+      .with("output_height", std::int64_t{2})
+      .with("sampling_ratio", std::int64_t{2})
+      .node("LRN", {"c"}, {"y"})
+      .with("size", std::int64_t{3})
+      .output("y");
+}
+OnnxModel recurrent() {
+  return OnnxModel(14)
+      .input("x", {3, 2, 2})
+      .floats("w", {2, 8, 2}, ramp(32))
+      .floats("r", {2, 8, 2}, ramp(32))
+      .floats("b", {2, 16}, ramp(32))
+      .floats("g", {1, 6, 4}, ramp(24))
+      .floats("h", {1, 6, 2}, ramp(12))
+      .integers("flat", {3, 2, 4})
+      .node("LSTM", {"x", "w", "r", "b"}, {"a", "last", "cell"})
+      .with("direction", "bidirectional")
+      .with("hidden_size", std::int64_t{2})
+      .node("Reshape", {"a", "flat"}, {"c"})
+      .node("GRU", {"c", "g", "h"}, {"y"})
+      .with("hidden_size", std::int64_t{2})
+      .with("linear_before_reset", kOne)
+      .output("y")
+      .output("cell");
+}
+OnnxModel quantised() {
+  return OnnxModel(13)
+      .input("x", {1, 2, 3, 3})
+      .input("u", {2, 3}, ::onnx::TensorProto::UINT8)
+      .floats("s", {2}, {0.1F, 0.2F})
+      .floats("one", {}, {0.05F})
+      .node("QuantizeLinear", {"x", "s"}, {"q"})
+      .with("axis", kOne)
+      .node("DequantizeLinear", {"q", "s"}, {"d"})
+      .with("axis", kOne)
+      .node("ConvInteger", {"q", "q"}, {"c"})
+      .node("DynamicQuantizeLinear", {"d"}, {"e", "f", "g"})
+      .node("Einsum", {"d", "d"}, {"h"})
+      .with("equation", "...ij,...kj->...ik")
+      .node("Transpose", {"u"}, {"v"})
+      .node("MatMulInteger", {"u", "v"}, {"y"})
+      .output("c")
+      .output("e")
+      .output("h")
+      .output("y");
+}
+OnnxModel narrow() {
+  const auto half = ::onnx::TensorProto::FLOAT16;
+  return OnnxModel(17)
+      .input("x", {2, 3}, half)
+      .input("t", {2}, ::onnx::TensorProto::INT64)
+      .node("LayerNormalization", {"x", "x"}, {"a"})
+      .node("Cast", {"a"}, {"b"})
+      .with("to", std::int64_t{::onnx::TensorProto::DOUBLE})
+      .node("Softmax", {"b"}, {"c"})
+      .node("CastLike", {"c", "x"}, {"d"})
+      .node("SoftmaxCrossEntropyLoss", {"d", "t"}, {"y"})
+      .with("ignore_index", kOne)
+      .output("y");
+}
 OnnxModel refused() {
   return OnnxModel(13).input("x", {1, 2}).node("TopK", {"x"}, {"a", "b"}).node("Fancy", {"a"}, {"y"}).output("y");
 }
@@ -202,6 +301,11 @@ int main(int argc, char** argv) {
   save(root + "/shapes.onnx", shapes());
   save(root + "/matrices.onnx", matrices());
   save(root + "/older.onnx", older());
+  save(root + "/windows.onnx", windows());
+  save(root + "/sampling.onnx", sampling());
+  save(root + "/recurrent.onnx", recurrent());
+  save(root + "/quantised.onnx", quantised());
+  save(root + "/narrow.onnx", narrow());
   save(root + "/refused.onnx", refused());
   save(root + "/cyclic.onnx", cyclic());
   return 0;

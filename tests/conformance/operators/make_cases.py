@@ -383,6 +383,15 @@ def einsum(v):
             Case([ramp(3), ramp(4)], {"equation": "i,j"}, form="outer")]
 
 
+def attention(v):
+    q, k, x = ramp(2, 4, 3, 5), ramp(2, 4, 6, 5, low=-1), ramp(2, 4, 6, 7)
+    mask = np.tril(np.ones((3, 6), bool), 2)
+    return [Case([q, k, x]), Case([q, k, x, mask], form="mask"), Case([q, k, x, ramp(3, 6)], {"scale": 0.3, "softcap": 2.0}, form="bias"),
+            Case([q, ramp(2, 2, 3, 5), ramp(2, 2, 3, 5)], {"is_causal": 1}, form="groups"),
+            Case([ramp(2, 3, 20), ramp(2, 6, 10), ramp(2, 6, 10)], {"q_num_heads": 4, "kv_num_heads": 2}, form="flat"),
+            Case([q, k, x, mask[:, :1] | np.ones((3, 8), bool), ramp(2, 4, 2, 5), ramp(2, 4, 2, 7)], outputs=3, form="past")]
+
+
 def constant(v):
     value = numpy_helper.from_array(ramp(2, 3), "value")
     return [Case([], {"value": value})]
@@ -399,7 +408,7 @@ def dropout(v):
 
 MAKERS = {
     "Abs": unary(), "Acos": unary(-0.9, 0.9), "Acosh": unary(1.1, 5), "Add": binary(), "And": logical, "ArgMax": arg, "ArgMin": arg,
-    "Asin": unary(-0.9, 0.9), "Asinh": unary(), "Atan": unary(), "Atanh": unary(-0.9, 0.9), "AveragePool": average_pool,
+    "Asin": unary(-0.9, 0.9), "Asinh": unary(), "Atan": unary(), "Atanh": unary(-0.9, 0.9), "Attention": attention, "AveragePool": average_pool,
     "BatchNormalization": batch_normalization, "BitwiseAnd": bits, "BitwiseOr": bits, "BitwiseXor": bits,
     "BitShift": lambda v: [Case([np.array([1, 6, 200], np.uint8), np.array([3, 1, 2], np.uint8)], {"direction": d}, form=d) for d in ("LEFT", "RIGHT")],
     "BitwiseNot": lambda v: [Case([np.array([0, 5, -3], np.int32)])],
