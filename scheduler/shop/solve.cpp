@@ -7,6 +7,7 @@
 #include "scheduler/shop/engine.h"
 #include "scheduler/shop/paths.h"
 #include "scheduler/shop/shop.h"
+#include "scheduler/shop/tabu.h"
 
 namespace takt::sched::shop {
 namespace {
@@ -338,6 +339,25 @@ Outcome search(const Shop& shop, const Limits& limits, std::optional<Plan> start
     outcome.proof = proof();
     return outcome;
   }
+  std::mt19937_64 random(limits.seed);
+  std::uint64_t nearby = 0;  // conflicts of neighbourhoods, and what walks cost
+  constexpr std::uint64_t kMovesOfAConflict = 10;
+  constexpr std::uint64_t kMovesOfAWalk = 8000;
+  const bool walks = around && outcome.plan && Tabu::applies(shop);
+  const auto walk = [&](std::uint64_t moves) {
+    const Time enough = std::max(outcome.lower_bound, limits.good_enough.value_or(outcome.lower_bound));
+    Plan found = Tabu(shop, paths).improve(*outcome.plan, moves, enough, random, out_of_time);
+    nearby += moves / kMovesOfAConflict;
+    if (found.objective >= outcome.plan->objective) return false;
+    outcome.plan = std::move(found);
+    return true;
+  };
+  if (walks) walk(3000);
+  if (done()) {
+    outcome.conflicts = nearby;
+    outcome.proof = proof();
+    return outcome;
+  }
   Time horizon = 0;
   for (std::size_t j = 0; j < shop.jobs.size(); ++j) {
     Time longest = 0;
@@ -352,8 +372,6 @@ Outcome search(const Shop& shop, const Limits& limits, std::optional<Plan> start
   Model model(shop, paths, limits.seed, hint, horizon);
   Engine& engine = model.engine();
   bool possible = !outcome.plan || model.demand_better_than(outcome.plan->objective);
-  std::mt19937_64 random(limits.seed);
-  std::uint64_t nearby = 0;  // conflicts of neighbourhoods
   for (std::uint64_t round = 0; possible && engine.conflicts() + nearby < limits.conflicts; ++round) {
     const std::uint64_t share = std::min(100 * luby(round), limits.conflicts - engine.conflicts() - nearby);
     const std::uint64_t round_end = engine.conflicts() + share;
@@ -387,6 +405,8 @@ Outcome search(const Shop& shop, const Limits& limits, std::optional<Plan> start
     if (!possible || done()) break;
     engine.back_to_root();
     engine.recall_phases();
+    if (walks && walk(kMovesOfAWalk)) possible = model.demand_better_than(outcome.plan->objective);
+    if (!possible || done()) break;
     for (int trial = 0; around && outcome.plan && trial < 40 && !out_of_time() && !done(); ++trial) {
       const Neighbourhood near = neighbourhood(shop, paths, *outcome.plan, random);
       Limits small;
