@@ -342,7 +342,7 @@ Outcome search(const Shop& shop, const Limits& limits, std::optional<Plan> start
   std::mt19937_64 random(limits.seed);
   std::uint64_t nearby = 0;  // conflicts of neighbourhoods, and what walks cost
   constexpr std::uint64_t kMovesOfAConflict = 10;
-  constexpr std::uint64_t kMovesOfAWalk = 8000;
+  constexpr std::uint64_t kMovesOfAWalk = 20000;
   const bool walks = around && outcome.plan && Tabu::applies(shop);
   const auto walk = [&](std::uint64_t moves) {
     const Time enough = std::max(outcome.lower_bound, limits.good_enough.value_or(outcome.lower_bound));

@@ -19,6 +19,7 @@ std::uint64_t luby(std::uint64_t i) {
   return (size + 1) / 2;
 }
 
+constexpr Tick kFar = Tick{1} << 28;         // ticks; all values lie within half of that of each other
 constexpr std::uint64_t kRestartUnit = 250;  // conflicts
 
 }  // namespace
@@ -59,11 +60,12 @@ Lit Differences::new_literal() {
 
 void Differences::add_edge(Lit lit, Node from, Node to, Tick weight, double slope) {
   const auto edge = static_cast<std::uint32_t>(edges_.size());
-  edges_.push_back({from, to, weight, slope, lit});
+  // Beyond that nothing can hold (or be broken): distances stay within their type.
+  edges_.push_back({from, to, std::clamp(weight, -kFar, kFar), slope, lit});
   if (lit == kTrue) {
     // Active for good: given before the search begins.
     active_[from].push_back(edge);
-    if (values_[to] < values_[from] + weight && !raise(edge)) broken_ = true;
+    if (values_[to] < values_[from] + edges_[edge].weight && !raise(edge)) broken_ = true;
     return;
   }
   edges_of_[index(lit)].push_back(edge);
@@ -79,7 +81,7 @@ void Differences::oppose(std::uint32_t edge) {
 
 void Differences::close_distances() {
   const std::size_t n = values_.size();
-  constexpr Distance kNone = std::numeric_limits<Distance>::min() / 4;
+  constexpr Distance kNone = -(Distance{1} << 29);
   distance_.assign(n * n, kNone);
   opposed_.assign(n * n, -1);
   for (std::size_t i = 0; i < n; ++i) distance_[i * n + i] = 0;

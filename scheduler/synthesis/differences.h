@@ -36,8 +36,8 @@ class Differences {
   // ---- the model, at any time ---------------------------------------------------------------------------------
   Node new_node(Tick value);
   Lit new_literal();
-  // value(to) >= value(from) + weight while `lit` is true. `slope` > 0: the weight shrinks by that much per unit of the
-  // parameter; see least_parameter().
+  // value(to) >= value(from) + weight while `lit` is true; no two values are 2^27 ticks apart. `slope` > 0: the weight
+  // shrinks by that much per unit of the parameter; see least_parameter().
   void add_edge(Lit lit, Node from, Node to, Tick weight, double slope = 0);
   void add_clause(std::vector<Lit> lits);
   // One of them is to become true (clauses say so by themselves); decided by Host::choose.

@@ -19,6 +19,24 @@ constexpr Lit kFalse = negated(kTrue);
 constexpr std::int64_t kMostJobs = 400;
 constexpr std::int64_t kMostTurnsOfSamples = 4;  // a locked sensor's pattern must repeat within that many
 
+// A proof for one ratio says something about ratios up to so many times as large.
+constexpr double kFarthestRatio = 1.5;
+constexpr std::int64_t kMostPairs = 1'000'000;  // of neighbouring jobs on threads, over all limits
+constexpr std::int64_t kMostTicks = std::int64_t{1} << 26;
+
+// Turns that a thread within its limit can run over, the one it begins in not counted; one that is never used ends with
+// the next one that is.
+std::int64_t reach(const Problem& problem, double ratio) {
+  double longest = 0;
+  for (const Chain& chain : problem.chains) {
+    for (const std::optional<Duration>& limit : chain.limits) {
+      if (limit) longest = std::max(longest, static_cast<double>(limit->ns));
+    }
+  }
+  const double turns = kFarthestRatio * ratio * longest / static_cast<double>(problem.hyperperiod.ns);
+  return static_cast<std::int64_t>(std::min(turns, 1e6)) + 3;
+}
+
 class Model final : public Differences::Host {
  public:
   Model(const Problem& problem, const Choices& choices, double ratio, const Table* like)
@@ -34,6 +52,7 @@ class Model final : public Differences::Host {
     rotate();
     tasks();
     if (fixed_) solver_.add_edge(kTrue, tasks_[*fixed_].start[0], origin_, 0);
+    reach_ = reach(problem, ratio);
     for (const Chain& chain : problem_.chains) limits(chain, ratio);
     implied();
     homes();
@@ -97,7 +116,7 @@ class Model final : public Differences::Host {
   // Forward or backward threads; `first` gives the candidates of the first step of every thread.
   Path& path(bool forward, const std::vector<std::uint32_t>& stages, std::int32_t sensor,
              const std::vector<Step>& first);
-  void extend(bool forward, std::uint32_t from, std::uint32_t to, const Step& last, Step& next);
+  void extend(bool forward, std::uint32_t from, std::uint32_t to, const Step& last, std::int64_t root, Step& next);
   Lit precedes(std::uint32_t a, std::int64_t u, std::uint32_t b, std::int64_t v);
   Lit misses(std::uint32_t a, std::int64_t u, std::uint32_t b, std::int64_t v);
   Lit apart(std::uint32_t a, std::uint32_t b);
@@ -160,6 +179,7 @@ class Model final : public Differences::Host {
   Differences::Node origin_ = 0;
   std::optional<std::uint32_t> fixed_;  // the stage whose first job starts at 0
   std::vector<Task> tasks_;             // by stage
+  std::int64_t reach_ = 0;              // turns that a thread may run over
   std::vector<std::function<Lit()>> deciders_;
   std::map<std::tuple<bool, std::int32_t, std::vector<std::uint32_t>>, Path> paths_;
   std::map<std::tuple<std::uint32_t, std::int64_t, std::uint32_t, std::int64_t>, Lit> precedes_, misses_;
@@ -411,7 +431,8 @@ Lit Model::misses(std::uint32_t a, std::int64_t u, std::uint32_t b, std::int64_t
 }
 
 // One more step of a thread: to the job of `to` that comes first after any of `last`, or backwards to the newest.
-void Model::extend(bool forward, std::uint32_t from, std::uint32_t to, const Step& last, Step& next) {
+void Model::extend(bool forward, std::uint32_t from, std::uint32_t to, const Step& last, std::int64_t root,
+                   Step& next) {
   const std::int64_t jobs = tasks_[to].jobs;
   // Two turns further everything is published, so the farthest is the first (last) job of that turn.
   const auto range = [&](std::int64_t job) {
@@ -419,8 +440,11 @@ void Model::extend(bool forward, std::uint32_t from, std::uint32_t to, const Ste
     return forward ? std::pair(turn * jobs, (turn + 2) * jobs)
                    : std::pair((turn - 1) * jobs - 1, (turn + 1) * jobs - 1);
   };
-  const std::int64_t low = range(last.at.front().first).first;
-  const std::int64_t high = range(last.at.back().first).second;
+  // No thread of a table within the limits goes farther from its root than the longest limit.
+  std::int64_t low = range(last.at.front().first).first;
+  std::int64_t high = range(last.at.back().first).second;
+  if (forward) high = std::max(low, std::min(high, (root + reach_ + 1) * jobs - 1));
+  if (!forward) low = std::min(high, std::max(low, (root - reach_) * jobs));
   const std::vector<Lit> lits = exactly_one_of(static_cast<std::size_t>(high - low + 1));
   for (std::int64_t job = low; job <= high; ++job) next.at.emplace_back(job, lits[static_cast<std::size_t>(job - low)]);
   for (const auto& [u, is_u] : last.at) {
@@ -490,11 +514,13 @@ Model::Path& Model::path(bool forward, const std::vector<std::uint32_t>& stages,
       for (const Step& step : first) next.steps.push_back({step});
       continue;
     }
-    for (const std::vector<Step>& before : paths_.at(key(count - 1)).steps) {
-      next.steps.push_back({});
+    const Path& before = paths_.at(key(count - 1));
+    const Path& root = paths_.at(key(1));
+    for (std::size_t thread = 0; thread < before.steps.size(); ++thread) {
+      const std::int64_t turn = turn_of(stages.front(), root.steps[thread].back().at.front().first);
       Step step;
-      extend(forward, stages[count - 2], stages[count - 1], before.back(), step);
-      next.steps.back().push_back(std::move(step));
+      extend(forward, stages[count - 2], stages[count - 1], before.steps[thread].back(), turn, step);
+      next.steps.push_back({std::move(step)});
     }
   }
   return paths_.at(key(stages.size()));
@@ -874,9 +900,10 @@ bool Model::accept() {
 
 }  // namespace
 
-bool ExactSearch::fits() const {
+bool ExactSearch::fits(double ratio) const {
   if (!problem_->disparities.empty() || problem_->phase_lock || problem_->ticks != 0) return false;
   std::int64_t jobs = 0;
+  std::vector<std::int64_t> rates;
   for (std::size_t stage = 0; stage < choices_.size(); ++stage) {
     const Choice& choice = choices_[stage];
     if (!choice.budget.segments.empty() || choice.budget.interference != Interference::kAny ||
@@ -884,13 +911,29 @@ bool ExactSearch::fits() const {
       return false;
     }
     jobs += choice.rate;
+    rates.push_back(choice.rate);
   }
-  return jobs <= kMostJobs;
+  if (jobs > kMostJobs || ticks_per_hyperperiod(problem_->hyperperiod, rates) > kMostTicks) return false;
+  const std::int64_t turns = reach(*problem_, ratio) + 1;
+  std::int64_t pairs = 0;
+  for (const Chain& chain : problem_->chains) {
+    if (std::none_of(std::begin(chain.limits), std::end(chain.limits), [](const auto& limit) { return !!limit; })) {
+      continue;
+    }
+    std::int64_t before = 1;
+    for (std::size_t i = 0; i < chain.stages.size() && pairs <= kMostPairs; ++i) {
+      const std::int64_t here = choices_[chain.stages[i]].rate * std::min(turns, 2 * static_cast<std::int64_t>(i) + 1);
+      pairs += choices_[chain.stages.front()].rate * here * (before + here);
+      before = here;
+    }
+  }
+  return pairs <= kMostPairs;
 }
 
 ExactSearch::Outcome ExactSearch::find(double ratio, const Table* like, std::uint64_t conflicts,
                                        std::optional<Clock::time_point> until) const {
   Outcome outcome;
+  if (!fits(ratio)) return outcome;
   Model model(*problem_, choices_, ratio, like);
   Differences& solver = model.solver();
   constexpr std::uint64_t kBetweenLooks = 200;  // at the clock
@@ -899,7 +942,7 @@ ExactSearch::Outcome ExactSearch::find(double ratio, const Table* like, std::uin
     const Differences::Stop stop = solver.run(std::min(kBetweenLooks, conflicts - std::min(conflicts, used)));
     if (stop == Differences::Stop::kNone) {
       outcome.stop = Outcome::Stop::kNone;
-      outcome.refuted = ratio + solver.least_parameter();
+      outcome.refuted = std::min(ratio + solver.least_parameter(), kFarthestRatio * ratio);
       break;
     }
     if (stop == Differences::Stop::kSolution) {

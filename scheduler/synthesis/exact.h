@@ -28,12 +28,12 @@ class ExactSearch {
   struct Outcome {
     enum class Stop {
       kTable,  // `table` has no bound / limit above the ratio
-      kNone,   // no table has all of them at or below `refuted`, which is at least the ratio
+      kNone,   // no table has all of them at or below `refuted`, at least the ratio and at most 1.5 times as large
       kOpen,   // not decided; `table` may hold one that came out
     };
     Stop stop = Stop::kOpen;
     std::optional<Table> table;
-    double refuted = 0;  // infinite: no table at all
+    double refuted = 0;
     std::uint64_t conflicts = 0;
   };
 
@@ -41,7 +41,7 @@ class ExactSearch {
 
   // Whether the problem is of a size that a search may decide, and made of what it knows: jobs on cores, of one
   // segment.
-  [[nodiscard]] bool fits() const;
+  [[nodiscard]] bool fits(double ratio) const;
   // Looks for a table whose bounds are all at most `ratio` times their limits, for at most `conflicts` conflicts;
   // begins near `like`, a complete table of the same choices, if there is one.
   Outcome find(double ratio, const Table* like, std::uint64_t conflicts,

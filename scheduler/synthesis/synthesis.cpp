@@ -264,7 +264,7 @@ double close_gap(const Problem& problem, SearchResult& result, double proved, st
       if (limit) longest = std::max(longest, static_cast<double>(limit->ns));
     }
   }
-  if (longest == 0 || !exact.fits()) return proved;
+  if (longest == 0 || !exact.fits(result.score.worst)) return proved;
   const TickClock& clock = result.table->clock();
   const double tick = static_cast<double>(clock.hyperperiod.ns) / static_cast<double>(clock.ticks) / longest;
   double step = std::max(tick, 0.0004 * proved);
@@ -361,7 +361,7 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
       search.improve(result, allowance - allowance / 2, true);
       std::uint64_t exact_nodes = 0;
       bool none_exists = false;
-      if (const ExactSearch exact(problem, choices); !(result.table && result.score.feasible()) && exact.fits()) {
+      if (const ExactSearch exact(problem, choices); !(result.table && result.score.feasible()) && exact.fits(1)) {
         const ExactSearch::Outcome outcome =
             exact.find(1, result.table ? &*result.table : nullptr, allowance / kNodesOfAConflict + 1, until);
         exact_nodes = (outcome.conflicts + 1) * kNodesOfAConflict;
