@@ -2,6 +2,7 @@
 // grid tried, chains evaluated by their definitions.
 #include "scheduler/synthesis/exact.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <functional>
@@ -281,6 +282,9 @@ TEST(ExactSearch, RefutesWhatDoesNotFitBetweenEvenStarts) {
   const ExactSearch exact(problem, only_choices(problem));
   const ExactSearch::Outcome none = exact.find(1, nullptr, 1000);
   EXPECT_EQ(none.stop, ExactSearch::Outcome::Stop::kNone);
+  const Answer undecided = synthesize(problem);
+  EXPECT_EQ(undecided.verdict, Verdict::kUndecided);
+  EXPECT_THAT(undecided.reason, testing::HasSubstr("an exact search finds that none exists"));
   problem.chains[0].limits[0] = milliseconds(18);
   EXPECT_EQ(ExactSearch(problem, only_choices(problem)).find(1, nullptr, 1000).stop,
             ExactSearch::Outcome::Stop::kTable);
