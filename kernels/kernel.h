@@ -38,6 +38,13 @@ struct Kernel {
   std::int8_t in_place = -1;
   // Operand 0 is a condition: of operands 1 and 2 the first is read where it is true, else the second.
   bool selects = false;
+  // The operand that says how many of operand i are valid, and of which dimension (reference/counted.h). operand < 0:
+  // all are. Only for parameters that check() has accepted.
+  struct Counted {
+    int operand = -1;
+    int axis = 0;
+  };
+  Counted (*counted)(const void* params, int operand) = nullptr;  // nullptr: the kernel knows no counts
   // The loader's semantic check: nullptr when run() with these parameters reads and writes inside operands of these
   // sizes and starts whatever the data are; otherwise what is wrong. Plans may be damaged or hostile: check() trusts
   // nothing in params and cannot overflow.

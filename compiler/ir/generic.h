@@ -21,6 +21,7 @@ struct GenericForm {
 std::span<const GenericForm> element_forms();  // elementwise, along axes, by index
 std::span<const GenericForm> image_forms();    // windows, sampling, matrices, recurrent cells, quantisation
 
+const GenericForm* find_generic_form(std::string_view op);  // nullptr: none
 bool has_generic(std::string_view op);
 
 // kInput when the types do not fit the operator; kInternal when it has no generic form (has_generic is false).

@@ -172,6 +172,9 @@ void Graph::replace_reads(ValueId from, ValueId to) {
   for (Guard& guard : guards) {
     if (guard.condition == from) guard.condition = to;
   }
+  for (Value& value : values) {
+    if (value.type && value.type->count == from) value.type->count = to;
+  }
 }
 
 bool Graph::implies(int inner, int outer) const {

@@ -117,7 +117,7 @@ struct Graph {
   ValueId add_constant(std::string name, Constant constant);
   Value& operator[](ValueId id) { return values[static_cast<std::size_t>(id)]; }
   const Value& operator[](ValueId id) const { return values[static_cast<std::size_t>(id)]; }
-  // Replaces every use of `from` (inputs of nodes, conditions, outputs of the graph) by `to`.
+  // Replaces every use of `from` (inputs of nodes, conditions, counts, outputs of the graph) by `to`.
   void replace_uses(ValueId from, ValueId to);
   // The same but for the outputs of the graph and states, which keep their names.
   void replace_reads(ValueId from, ValueId to);

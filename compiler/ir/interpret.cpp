@@ -1,3 +1,4 @@
+#include "compiler/ir/counted.h"
 #include "compiler/ir/operators.h"
 
 namespace takt::ir {
@@ -37,7 +38,9 @@ Result<std::vector<Constant>> interpret(const Graph& graph, std::span<const Cons
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = graph[graph.inputs[i]];
-    const Type found{inputs[i].dtype, inputs[i].shape};
+    Type found = *value.type;
+    found.dtype = inputs[i].dtype;
+    found.shape = inputs[i].shape;
     if (!(found == *value.type) || inputs[i].bytes.size() != static_cast<std::size_t>(inputs[i].shape.elements()) *
                                                                  kernels::size_of(inputs[i].dtype)) {
       return fail(Code::kUsage, "interpret: input " + printable(value.name) + " is " + to_string(found) +
@@ -60,7 +63,8 @@ Result<std::vector<Constant>> interpret(const Graph& graph, std::span<const Cons
     for (std::size_t i = 0; i < operands.size(); ++i) {
       if (node.inputs[i] != kNoValue) operands[i] = values[static_cast<std::size_t>(node.inputs[i])].tensor();
     }
-    TAKT_ASSIGN(std::vector<Constant> results, evaluate(graph, node, operands));
+    TAKT_ASSIGN(std::vector<Constant> results,
+                is_counted(graph, node) ? evaluate_counted(graph, node, values) : evaluate(graph, node, operands));
     for (std::size_t i = 0; i < results.size(); ++i) {
       values[static_cast<std::size_t>(node.outputs[i])] = std::move(results[i]);
     }

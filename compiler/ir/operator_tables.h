@@ -13,6 +13,7 @@ std::span<const Operator> movement_operators();     // Reshape, Transpose, Conca
 std::span<const Operator> matrix_operators();       // Gemm, MatMul, ReduceMean, Softmax
 std::span<const Operator> image_operators();        // Resize, takt.Preprocess
 std::span<const Operator> control_operators();      // takt.Select
+std::span<const Operator> counted_operators();      // what makes a count (counted.h)
 std::span<const Operator> generic_operators();      // what the generic kernel runs (generic.h)
 
 // For the rules in these tables.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/ir/counted.h"
 #include "compiler/ir/geometry.h"
 #include "compiler/ir/operator_tables.h"
 
@@ -13,7 +14,7 @@ const std::vector<const Operator*>& table() {
   static const std::vector<const Operator*> operators = [] {
     std::vector<const Operator*> all;
     for (const auto family : {window_operators(), elementwise_operators(), movement_operators(), matrix_operators(),
-                              image_operators(), control_operators(), generic_operators()}) {
+                              image_operators(), control_operators(), counted_operators(), generic_operators()}) {
       for (const Operator& op : family) all.push_back(&op);
     }
     std::sort(all.begin(), all.end(), [](const Operator* a, const Operator* b) { return a->name < b->name; });
@@ -96,7 +97,7 @@ Result<std::vector<Type>> infer(const Graph& graph, const Node& node) {
     }
   }
   if (node.outputs.empty()) return fail(Code::kInput, place(node) + ": no outputs");
-  auto types = op->infer(OperatorInputs{graph, node});
+  auto types = is_counted(graph, node) ? infer_counted(graph, node) : op->infer(OperatorInputs{graph, node});
   if (!types) return fail(std::move(types).error().with_context(place(node)));
   if (types->size() != node.outputs.size()) {
     return fail(Code::kInput, place(node) + ": " + std::to_string(node.outputs.size()) + " outputs, expected " +

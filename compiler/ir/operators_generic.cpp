@@ -12,7 +12,15 @@ using kernels::reference::GenericParams;
 using kernels::reference::kGenericInputs;
 using kernels::reference::kGenericOutputs;
 
-const GenericForm* find_form(std::string_view op) {
+std::string types_of(std::span<const Tensor> inputs) {
+  std::string text;
+  for (const Tensor& t : inputs) text += (text.empty() ? "" : ", ") + to_string(Type{t.dtype, t.shape});
+  return text;
+}
+
+}  // namespace
+
+const GenericForm* find_generic_form(std::string_view op) {
   static const std::map<std::string_view, const GenericForm*> forms = [] {
     std::map<std::string_view, const GenericForm*> all;
     for (const auto family : {element_forms(), image_forms()}) {
@@ -24,15 +32,7 @@ const GenericForm* find_form(std::string_view op) {
   return found != forms.end() ? found->second : nullptr;
 }
 
-std::string types_of(std::span<const Tensor> inputs) {
-  std::string text;
-  for (const Tensor& t : inputs) text += (text.empty() ? "" : ", ") + to_string(Type{t.dtype, t.shape});
-  return text;
-}
-
-}  // namespace
-
-bool has_generic(std::string_view op) { return find_form(op) != nullptr; }
+bool has_generic(std::string_view op) { return find_generic_form(op) != nullptr; }
 
 Result<DType> element_type_of(const Node& node, std::string_view key) {
   const std::string wanted = node.text(key, "");
@@ -43,7 +43,7 @@ Result<DType> element_type_of(const Node& node, std::string_view key) {
 }
 
 Result<GenericParams> generic_params(const Node& node, std::span<const Tensor> inputs) {
-  const GenericForm* form = find_form(node.op);
+  const GenericForm* form = find_generic_form(node.op);
   if (form == nullptr) return fail(Code::kInternal, node.op + " has no generic form");
   if (inputs.empty() || inputs.size() > kGenericInputs || node.inputs[0] == kNoValue) {
     return fail(Code::kInput, "the number of inputs is wrong");

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "kernels/reference/counted.h"
 #include "runtime/base/sizes.h"
 
 namespace takt::lower {
@@ -114,6 +115,7 @@ bool Builder::is_read(ir::ValueId value) const {
          std::any_of(graph_.outputs.begin(), graph_.outputs.end(), is) ||
          std::any_of(graph_.states.begin(), graph_.states.end(), [&](const ir::State& s) { return is(s.next); });
 }
+
 bool Builder::has_linear(ir::ValueId value) const {
   return constant_of(value) != nullptr || forms_[static_cast<std::size_t>(value)].linear != kAbsent;
 }
@@ -170,7 +172,9 @@ TensorId Builder::add(const std::string& name, const ir::Type& type, bool as_blo
   t.shape = type.shape;
   t.layout.block = as_blocked ? block() : 0;
   t.bytes = kernels::bytes_of(t.dtype, t.shape, t.layout);
+  t.count_axis = static_cast<std::uint8_t>(type.count != ir::kNoValue ? type.axis : 0);
   tensors_.push_back(std::move(t));
+  counts_.push_back(type.count);
   written_.push_back(false);
   return static_cast<TensorId>(tensors_.size() - 1);
 }
@@ -323,7 +327,7 @@ void Builder::step(Call call, std::vector<TensorId> operands, const ir::Node* no
   for (const TensorId id : operands) {
     if (id != kAbsent) s.bytes_moved += tensors_[id].bytes;
   }
-  mark_written(operands.back());
+  for (std::size_t i = operands.size() - kernel->outputs; i < operands.size(); ++i) mark_written(operands[i]);
   s.operands = std::move(operands);
   if (node != nullptr) s.nodes.push_back(node->name);
   s.guard = plan_guard(guard_);
@@ -344,6 +348,22 @@ TensorId Builder::deliver(ir::ValueId value, const std::string& name, Storage st
   }
   const TensorId from = linear(value);
   if (place(from, to, 0)) return to;
+  if (type(value).count != ir::kNoValue) {
+    // Rows beyond the count stay where they are.
+    kernels::reference::GenericParams p;
+    p.op = kernels::reference::Generic::kSlice;
+    p.operands[0] = kernels::reference::generic_type(type(value).dtype, shape(value));
+    p.operands[0].count = 1;
+    p.operands[0].axis = static_cast<std::uint8_t>(type(value).axis);
+    p.operands[kernels::reference::kGenericInputs] = p.operands[0];
+    std::vector<TensorId> operands(kernels::reference::kGenericInputs + kernels::reference::kMostCounts + 1, kAbsent);
+    operands.front() = from;
+    operands[kernels::reference::kGenericInputs] = linear(type(value).count);
+    operands.back() = to;
+    step(kernels::cpu::make_call(KernelId::kCounted, p), std::move(operands), nullptr);
+    ++statistics_.copies;
+    return to;
+  }
   const std::vector<std::int64_t> zeros(kernels::kMaxRank, 0), ones(kernels::kMaxRank, 1);
   const Shape& s = shape(value);
   const auto rank = static_cast<std::size_t>(s.rank);
@@ -362,6 +382,10 @@ Result<Lowered> Builder::finish() {
   }
   for (std::size_t i = 0; i < graph_.states.size(); ++i) {
     deliver(graph_.states[i].next, graph_.states[i].name, Storage::kStateNext, static_cast<std::uint32_t>(i));
+  }
+
+  for (TensorId id = 0; id < tensors_.size(); ++id) {
+    if (counts_[id] != ir::kNoValue) tensors_[id].count = forms(counts_[id]).linear;
   }
 
   // A condition is read by every step under it.

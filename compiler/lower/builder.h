@@ -130,7 +130,8 @@ class Builder {
   std::vector<std::vector<int>> consumers_;  // by value
   std::map<ir::ValueId, Mapped> mapped_;
   std::vector<plan::Tensor> tensors_;
-  std::vector<bool> written_;  // by tensor: a step writes it (or a part of it)
+  std::vector<ir::ValueId> counts_;  // by tensor; ir::kNoValue: all of it is valid
+  std::vector<bool> written_;        // by tensor: a step writes it (or a part of it)
   std::vector<plan::Step> steps_;
   std::vector<std::vector<std::byte>> sections_;
   std::map<Digest, std::uint32_t> known_sections_;
@@ -157,6 +158,8 @@ Status lower_math_node(Builder& out, const ir::Node& node, bool* known);
 Status lower_movement_node(Builder& out, const ir::Node& node, bool* known);
 // Whatever the generic reference kernel knows; wants_generic: the fast kernels do not take these element types.
 Status lower_generic_node(Builder& out, const ir::Node& node, bool* known);
+// Whatever reads or makes a counted tensor.
+Status lower_counted_node(Builder& out, const ir::Node& node);
 bool wants_generic(const Builder& out, const ir::Node& node);
 
 }  // namespace takt::lower

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "compiler/ir/counted.h"
 #include "compiler/lower/builder.h"
 
 namespace takt::lower {
@@ -9,9 +10,9 @@ namespace takt::lower {
 Status lower_node(Builder& out, const ir::Node& node) {
   for (const ir::ValueId output : node.outputs) {
     const ir::Type& type = out.type(output);
-    if (type.count != ir::kNoValue) return fail(Code::kInput, "a counted tensor (" + to_string(type) + ")");
     if (type.shape.elements() < 1) return fail(Code::kInput, "a tensor without elements (" + to_string(type) + ")");
   }
+  if (ir::is_counted(out.graph(), node)) return lower_counted_node(out, node);
   bool known = false;
   if (wants_generic(out, node)) return lower_generic_node(out, node, &known);
   for (const auto lower : {lower_image_node, lower_math_node, lower_movement_node, lower_generic_node}) {

@@ -185,6 +185,7 @@ class Control {
     if (std::find(values.begin(), values.end(), kNoValue) != values.end()) return refuse("a carried value is missing");
     std::vector<std::vector<ValueId>> rows(made - 1 - carried);
 
+    std::vector<ValueId> ran;  // of every iteration
     ValueId running = truth(true);
     if (has(1)) {
       TAKT_ASSIGN(running, scalar(node_.inputs[1], DType::kBool, "condition"));
@@ -206,11 +207,15 @@ class Control {
         TAKT_ASSIGN(values[k], sure ? Result<ValueId>(results[k + 1]) : chosen(running, results[k + 1], values[k]));
       }
       for (std::size_t k = 0; k < rows.size(); ++k) {
-        if (!sure && carried + k < node_.outputs.size()) {
-          return refuse("collects a value of every iteration and may end early");
+        ValueId row = results[carried + 1 + k];
+        if (!sure) {
+          const ir::Type t = type(row);
+          const ValueId nothing = graph_.add_constant(node_.name + ".nothing", Constant::allocate(t.dtype, t.shape));
+          TAKT_ASSIGN(row, emit("takt.Select", {running, row, nothing}));
         }
-        rows[k].push_back(results[carried + 1 + k]);
+        rows[k].push_back(row);
       }
+      ran.push_back(running);
       const auto next = known(results[0]);
       if (next == false) break;
       if (next == true) continue;
@@ -225,10 +230,22 @@ class Control {
       if (k < carried) {
         TAKT_RETURN_IF_ERROR(emit_to(node_.outputs[k], "Identity", {values[k]}));
       } else {
-        TAKT_RETURN_IF_ERROR(stack(node_.outputs[k], rows[k - carried], 0));
+        TAKT_RETURN_IF_ERROR(collect(node_.outputs[k], rows[k - carried], ran));
       }
     }
     return {};
+  }
+
+  // Values of the iterations that ran: as many as the data decide where one may be left out.
+  Status collect(ValueId output, const std::vector<ValueId>& rows, const std::vector<ValueId>& ran) {
+    if (std::all_of(ran.begin(), ran.end(), [&](ValueId id) { return known(id) == true; })) {
+      return stack(output, rows, 0);
+    }
+    const ValueId all = graph_.add_value(node_.name + ".all" + std::to_string(++count_));
+    const ValueId which = graph_.add_value(node_.name + ".ran" + std::to_string(++count_));
+    TAKT_RETURN_IF_ERROR(stack(all, rows, 0));
+    TAKT_RETURN_IF_ERROR(stack(which, ran, 0));
+    return emit_to(output, "Compress", {all, which}, {{"axis", std::int64_t{0}}});
   }
 
   Result<ValueId> scalar_under(int guard, ValueId condition) {

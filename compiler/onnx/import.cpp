@@ -219,6 +219,7 @@ class Importer : private Scopes {
     TAKT_RETURN_IF_ERROR(nodes(proto_));
     TAKT_RETURN_IF_ERROR(outputs());
     TAKT_RETURN_IF_ERROR(states());
+    count_outputs();
     graph_.compact();
     // A graph that import has made and the verifier refuses is an error of takt, not of the model.
     TAKT_RETURN_IF_ERROR(ir::verify(graph_));
@@ -251,6 +252,18 @@ class Importer : private Scopes {
       }
     }
     return {};
+  }
+
+  // Who gets a counted tensor gets its count.
+  void count_outputs() {
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const ValueId count = graph_[graph_.outputs[i]].type->count;
+      if (count == kNoValue) continue;
+      const auto is = [&](const std::vector<ValueId>& list) {
+        return std::find(list.begin(), list.end(), count) != list.end();
+      };
+      if (!is(graph_.outputs) && !is(graph_.inputs)) graph_.outputs.push_back(count);
+    }
   }
 
   // Inputs and outputs that belong together become state.
@@ -514,7 +527,9 @@ class Importer : private Scopes {
       for (int d = 0; d < tensor.shape().dim_size(); ++d) {
         const auto& dim = tensor.shape().dim(d);
         const bool number = dim.has_dim_value();
-        same = same && (!number || dim.dim_value() == type.shape.dims[d]);
+        // Of a counted dimension a model may name any number up to the capacity.
+        const bool counted = type.count != kNoValue && d == type.axis && dim.dim_value() <= type.shape.dims[d];
+        same = same && (!number || counted || dim.dim_value() == type.shape.dims[d]);
         text += (d > 0 ? "," : "") + (number ? std::to_string(dim.dim_value()) : "?");
       }
     }

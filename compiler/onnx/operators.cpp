@@ -73,7 +73,8 @@ const std::map<std::string_view, Form>& all_forms() {
     // What the IR takes as ONNX has it.
     for (const std::string_view name : ir::operator_names()) {
       const ir::Operator& op = *ir::find_operator(name);
-      if (op.attributes != ir::kNotImported) all.emplace(name, Form{name, op.attributes, as_it_is});
+      if (op.attributes != ir::kNotImported)
+        all.emplace(name, Form{name, op.attributes, as_it_is, name == "Unique" ? 4U : 1U});
     }
     return all;
   }();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/ir/counted.h"
 #include "compiler/ir/operators.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -56,6 +57,7 @@ Status fold_constants(ir::Graph& graph) {
   for (ir::Node& node : graph.nodes) {
     // A result of the graph has to be written by someone.
     const bool foldable =
+        !ir::is_counted(graph, node) &&
         std::all_of(node.inputs.begin(), node.inputs.end(),
                     [&](ir::ValueId id) { return id == ir::kNoValue || graph[id].constant != nullptr; }) &&
         std::all_of(node.outputs.begin(), node.outputs.end(),

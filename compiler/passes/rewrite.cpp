@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/counted.h"
 #include "compiler/ir/operators.h"
 #include "compiler/passes/passes.h"
 
@@ -37,7 +38,8 @@ void rewrite(Graph& graph, bool (*rule)(Graph& graph, const Uses& uses, std::siz
     changed = false;
     Uses uses(graph);
     for (std::size_t n = 0; n < graph.nodes.size();) {
-      if (!rule(graph, uses, n)) {
+      // Rules know fixed shapes; counted tensors stay as they are.
+      if (ir::is_counted(graph, graph.nodes[n]) || !rule(graph, uses, n)) {
         ++n;
         continue;
       }

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "kernels/reference/counted.h"
 #include "kernels/reference/generic.h"
 
 namespace takt::kernels::cpu {
@@ -403,27 +404,39 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
       element[1] = element[2] = element[3] = static_cast<std::uint64_t>(p.element_bytes);
       return out[1] == 0 ? kExtents : nullptr;
     }
-    case KernelId::kReference: {
+    case KernelId::kReference:
+    case KernelId::kCounted:
+    case KernelId::kCounting: {
       const auto p = load<reference::GenericParams>(params);
       std::uint64_t bytes[reference::kGenericOperands] = {};
+      // Behind the inputs stand counts, where the kernel has them; the result is last, or its count.
+      const bool counted = id != KernelId::kReference;
+      const int last = reference::kGenericInputs + (counted ? reference::kMostCounts : 0);
+      bool uses[reference::kMostCounts] = {};
       for (int i = 0; i < reference::kGenericOperands; ++i) {
         const reference::GenericType& type = p.operands[i];
         if (type.dtype == 0) continue;
         const std::size_t size = size_of(static_cast<DType>(type.dtype));
         if (size == 0 || type.rank > kMaxRank) return kOptions;
-        element[std::min(i, reference::kGenericInputs)] = size;
+        element[i < reference::kGenericInputs ? i : last] = size;
         bytes[i] = size;
         for (int d = 0; d < type.rank; ++d) {
           if (type.dims[d] < 1 || bytes[i] > std::uint64_t(kMost) / std::uint64_t(type.dims[d])) return kExtents;
           bytes[i] *= std::uint64_t(type.dims[d]);
         }
+        if (type.count >= 1 && type.count <= reference::kMostCounts) uses[type.count - 1] = true;
       }
       // One of the two results, the other absent.
       const std::uint64_t first = bytes[reference::kGenericInputs], second = bytes[reference::kGenericInputs + 1];
       if ((first == 0) == (second == 0)) return "a step has one result";
       for (int i = 0; i < reference::kGenericInputs; ++i) out[i] = bytes[i];
-      out[reference::kGenericInputs] = first + second;
-      return reference::generic_check(p, bytes);
+      out[last] = first + second;
+      if (!counted) return reference::generic_check(p, bytes);
+      for (int c = 0; c < reference::kMostCounts; ++c) {
+        out[reference::kGenericInputs + c] = uses[c] ? sizeof(std::int32_t) : 0;
+      }
+      if (id == KernelId::kCounting) out[last + 1] = sizeof(std::int32_t);
+      return reference::counted_check(p, bytes, id == KernelId::kCounting);
     }
   }
   return "an unknown kernel";

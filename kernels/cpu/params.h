@@ -51,6 +51,10 @@ enum class KernelId : std::uint32_t {
   kSelect = 63,             // SelectParams: condition (bool of one element), A, B, Y; A where it is true, B where not
   kReference = 64,  // reference::GenericParams: eight inputs, absent ones allowed, and Y, linear; a rare operator by
                     // its reference kernel
+  // reference::GenericParams: 8 inputs as kReference, [count] to 4 of them (i32), Y; operands with the dimension that
+  // is counted cut to its count (reference/counted.h). kCounting has a second result, the count of Y.
+  kCounted = 65,
+  kCounting = 66,
 };
 
 // Numbered as stored.

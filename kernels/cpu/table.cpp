@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/host.h"
+#include "kernels/reference/counted.h"
 #include "kernels/reference/generic.h"
 
 namespace takt::kernels {
@@ -24,9 +25,11 @@ struct Entry {
 
 template <class Params>
 constexpr Entry entry(KernelId id, const char* name, std::uint8_t operands, std::int8_t in_place = -1,
-                      std::uint16_t version = 1) {
-  return {id, name, version, sizeof(Params), operands, 1, in_place};
+                      std::uint16_t version = 1, std::uint8_t outputs = 1) {
+  return {id, name, version, sizeof(Params), operands, outputs, in_place};
 }
+
+constexpr std::uint8_t kCountedOperands = reference::kGenericInputs + reference::kMostCounts + 1;
 
 constexpr Entry kEntries[] = {
     entry<cpu::ReorderParams>(KernelId::kReorderToBlocked, "reorder_to_blocked_f32", 2),
@@ -62,8 +65,12 @@ constexpr Entry kEntries[] = {
     entry<cpu::ReorderParams>(KernelId::kReorderToLast, "reorder_to_last_f32", 2),
     entry<cpu::SelectParams>(KernelId::kSelect, "select", 4, 1),
     entry<reference::GenericParams>(KernelId::kReference, "reference", reference::kGenericInputs + 1, -1, 2),
+    entry<reference::GenericParams>(KernelId::kCounted, "reference_counted", kCountedOperands),
+    entry<reference::GenericParams>(KernelId::kCounting, "reference_counting", kCountedOperands + 1, -1, 1, 2),
 };
 constexpr std::size_t kCount = std::size(kEntries);
+constexpr int kCounts = reference::kGenericInputs;         // the first count operand of kCounted
+constexpr int kResult = kCounts + reference::kMostCounts;  // and its result
 using Table = std::array<Kernel, kCount>;
 
 template <std::size_t index>
@@ -88,7 +95,7 @@ template <std::size_t... index>
 constexpr Table host_halves(std::index_sequence<index...>) {
   return {Kernel{static_cast<std::uint32_t>(kEntries[index].id), kEntries[index].name, kEntries[index].version,
                  kEntries[index].params_bytes, kEntries[index].operands, kEntries[index].outputs,
-                 kEntries[index].in_place, kEntries[index].id == KernelId::kSelect, check<index>, nullptr}...};
+                 kEntries[index].in_place, kEntries[index].id == KernelId::kSelect, nullptr, check<index>, nullptr}...};
 }
 
 // The same on every machine.
@@ -113,13 +120,43 @@ void run_reference(const void* params, const Operand* operands, int part, int) {
   reference::generic_run(p, data);
 }
 
+const reference::GenericType& result_of(const reference::GenericParams& p) {
+  const reference::GenericType& first = p.operands[reference::kGenericInputs];
+  return first.dtype != 0 ? first : p.operands[reference::kGenericInputs + 1];
+}
+
+void run_counted(const void* params, const Operand* operands, int part, int) {
+  if (part != 0) return;
+  reference::GenericParams p;
+  std::memcpy(&p, params, sizeof(p));
+  std::byte* data[reference::kGenericOperands] = {};
+  for (int i = 0; i < reference::kGenericInputs; ++i) data[i] = operands[i].data;
+  data[p.operands[kCounts].dtype != 0 ? kCounts : kCounts + 1] = operands[kResult].data;
+  const std::int32_t* counts[reference::kMostCounts] = {};
+  for (int c = 0; c < reference::kMostCounts; ++c) {
+    counts[c] = reinterpret_cast<const std::int32_t*>(operands[kCounts + c].data);
+  }
+  const bool makes = result_of(p).count == reference::kMade;
+  reference::counted_run(p, data, counts,
+                         makes ? reinterpret_cast<std::int32_t*>(operands[kResult + 1].data) : nullptr);
+}
+
+Kernel::Counted counted_operand(const void* params, int operand) {
+  reference::GenericParams p;
+  std::memcpy(&p, params, sizeof(p));
+  if (operand >= kCounts && operand != kResult) return {};
+  const reference::GenericType& type = operand == kResult ? result_of(p) : p.operands[operand];
+  if (type.count == 0) return {};
+  return {type.count == reference::kMade ? kResult + 1 : kCounts + type.count - 1, type.axis};
+}
+
 Table table_of(Target target) {
   Table table = host_halves(std::make_index_sequence<kCount>());
-  const auto add = [&](KernelId id, decltype(Kernel::run) run) {
-    const auto at = std::find_if(table.begin(), table.end(),
-                                 [id](const Kernel& k) { return k.id == static_cast<std::uint32_t>(id); });
-    at->run = run;
+  const auto find = [&](KernelId id) {
+    return std::find_if(table.begin(), table.end(),
+                        [id](const Kernel& k) { return k.id == static_cast<std::uint32_t>(id); });
   };
+  const auto add = [&](KernelId id, decltype(Kernel::run) run) { find(id)->run = run; };
   for (const auto family :
        {cpu::conv_kernels, cpu::depthwise_kernels, cpu::spatial_kernels, cpu::elementwise_kernels, cpu::channel_kernels,
         cpu::movement_kernels, cpu::linear_kernels, cpu::preprocess_kernels}) {
@@ -127,6 +164,10 @@ Table table_of(Target target) {
   }
   add(KernelId::kSelect, run_select);
   add(KernelId::kReference, run_reference);
+  for (const KernelId id : {KernelId::kCounted, KernelId::kCounting}) {
+    add(id, run_counted);
+    find(id)->counted = counted_operand;
+  }
   return table;
 }
 

@@ -8,14 +8,14 @@
 namespace takt::kernels::reference {
 namespace {
 
-constexpr std::size_t kOperators = 31;  // one beyond the highest number
+constexpr std::size_t kOperators = 75;  // one beyond the highest number
 
 // Entries by number; nullptr where a number is not given to an operator.
 const std::array<const GenericEntry*, kOperators>& table() {
   static const std::array<const GenericEntry*, kOperators> entries = [] {
     std::array<const GenericEntry*, kOperators> all{};
     for (const auto family : {generic_elementwise(), generic_reductions(), generic_indexing(), generic_windows(),
-                              generic_sampling(), generic_matrices()}) {
+                              generic_sampling(), generic_matrices(), generic_counted()}) {
       for (const GenericEntry& entry : family) all[static_cast<std::size_t>(entry.op)] = &entry;
     }
     return all;
@@ -76,6 +76,7 @@ const char* generic_infer(GenericParams* params) {
   GenericType y;
   GenericType second;
   if (const char* const error = entry->infer(*params, &y, &second)) return error;
+  y.count = y.axis = second.count = second.axis = 0;  // set by counted_infer
   if (!possible(y) || (present(second) && !possible(second))) return "the result is too large";
   params->operands[kGenericInputs] = y;
   params->operands[kGenericInputs + 1] = second;
@@ -93,6 +94,7 @@ const char* generic_check(const GenericParams& params, std::span<const std::uint
     const GenericType& type = params.operands[i];
     const GenericType& expected = inferred.operands[i];
     if (!present(type) && i >= kGenericInputs) continue;  // a result that this step does not compute
+    if (type.count != 0 || type.axis != 0) return "a counted operand";
     if (type.dtype != expected.dtype || type.rank != expected.rank ||
         !std::equal(type.dims, type.dims + type.rank, expected.dims)) {
       return "a result has another type than the operator gives";
@@ -112,7 +114,11 @@ void generic_run(const GenericParams& p, std::byte* const* operands) {
   for (int i = 0; i < kGenericOperands; ++i) {
     if (present(p.operands[i])) tensors[i] = {dtype_of(p.operands[i]), shape_of(p.operands[i]), operands[i]};
   }
-  find(p.op)->run(p, tensors, tensors + kGenericInputs);
+  run_generic(p, tensors);
+}
+
+void run_generic(const GenericParams& p, const Tensor* operands) {
+  find(p.op)->run(p, operands, operands + kGenericInputs);
 }
 
 }  // namespace takt::kernels::reference

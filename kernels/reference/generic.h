@@ -53,6 +53,19 @@ enum class Generic : std::uint32_t {
                      // direction), 1 resets after the product, 1 couples the input and forget gates; numbers: clip
                      // (0: none), alpha and beta of each activation. Y [T+1,D,B,H], of LSTM [T+2,D,B,H]: the hidden
                      // states by time, then the last one, then the last cell state
+  // Needed for counted tensors (counted.h); elsewhere these have kernels of their own.
+  kTranspose = 64,  // x; integers: the permutation
+  kSlice = 65,      // x; integers: how many (at most 4), of each axis, start, end, step
+  kGather = 66,     // x, indices; integers: axis
+  kConcat = 67,     // x to 8 of them; integers: axis
+  kSoftmax = 68,    // x; integers: axis
+  kClip = 69,       // x, [lowest], [highest]
+  kGemm = 70,       // a, b, [c]; integers: 1 transposes a, 1 transposes b; numbers: alpha, beta
+  // As many as the data decide; integers[3]: the capacity of the result, what goes beyond it is left out.
+  kNonZero = 71,   // x; i64 [rank, count]
+  kCompress = 72,  // x, condition; integers: axis
+  kUnique = 73,    // x; integers: axis, 1 sorts, which result
+  kNms = 74,       // boxes, scores, [most of a class], [IoU], [score]; integers: 1 has centres and extents
 };
 // f32 or f64 unless said. numbers[] in the order named.
 enum class Function : std::int64_t {
@@ -136,7 +149,9 @@ inline constexpr int kGenericOperands = kGenericInputs + kGenericOutputs;
 struct GenericType {
   std::uint8_t dtype = 0;  // a DType; 0: the operand is absent
   std::uint8_t rank = 0;
-  std::uint8_t reserved[6] = {};
+  std::uint8_t count = 0;  // counted.h; 0: all are valid
+  std::uint8_t axis = 0;
+  std::uint8_t reserved[4] = {};
   std::int64_t dims[kMaxRank] = {};
 };
 

@@ -25,6 +25,11 @@ std::span<const GenericEntry> generic_indexing();
 std::span<const GenericEntry> generic_windows();
 std::span<const GenericEntry> generic_sampling();
 std::span<const GenericEntry> generic_matrices();
+std::span<const GenericEntry> generic_counted();
+// A count-creating operator; how many there are.
+std::int64_t run_creating(const GenericParams& p, const Tensor* in, const Tensor& y);
+// Operands as tensors, kGenericOperands of them.
+void run_generic(const GenericParams& p, const Tensor* operands);
 
 inline constexpr std::int64_t kMostElements = 0x7fffffff;
 inline constexpr const char* kTypes = "an operand has another type than the operator takes";

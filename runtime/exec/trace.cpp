@@ -12,7 +12,8 @@ namespace takt::exec {
 namespace {
 
 std::vector<std::byte> row_major(const plan::Tensor& t, const std::byte* data) {
-  if (t.layout.block == 0) return {data, data + t.bytes};
+  if (t.layout.block == 0)
+    return {data, data + t.shape.elements() * static_cast<std::int64_t>(kernels::size_of(t.dtype))};
   std::vector<std::byte> out(static_cast<std::size_t>(t.shape.elements()) * sizeof(float));
   for (std::int64_t i = 0; i < t.shape.elements(); ++i) {
     std::memcpy(out.data() + i * 4, data + place_of(t, i) * 4, 4);
@@ -110,21 +111,27 @@ Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>&
   TAKT_RETURN_IF_ERROR(session->ready(1));
 
   std::map<std::uint32_t, std::size_t> last_writer;
-  for (std::size_t i = 0; i < d.steps.size(); ++i) last_writer[d.steps[i].operands.back()] = i;
+  for (std::size_t i = 0; i < d.steps.size(); ++i) {
+    for (const std::uint32_t id : results_of(*plan, i)) last_writer[id] = i;
+  }
   std::vector<TracedTensor> out;
   for (std::size_t i = 0; i < d.steps.size(); ++i) {
     session->run_step(i, 0, 1);
-    const std::uint32_t id = d.steps[i].operands.back();
-    if (last_writer[id] != i || !ran(*session, i)) continue;
-    const plan::Tensor& t = d.tensors[id];
-    if (t.storage == plan::Storage::kStateNext) continue;  // session->state() shows it after publication
-    const std::byte* const data = session->tensor(id).data();
-    out.push_back({t.name, i, t.dtype, t.shape, row_major(t, data)});
+    if (!ran(*session, i)) continue;
+    for (const std::uint32_t id : results_of(*plan, i)) {
+      if (last_writer[id] != i) continue;
+      plan::Tensor t = d.tensors[id];
+      t.shape = valid_shape(*session, id);
+      if (t.storage == plan::Storage::kStateNext) continue;  // session->state() shows it after publication
+      const std::byte* const data = session->tensor(id).data();
+      out.push_back({t.name, i, t.dtype, t.shape, row_major(t, data)});
+    }
   }
   // Outputs that were written in parts only.
   for (std::size_t i = 0; i < d.outputs.size(); ++i) {
     if (last_writer.count(d.outputs[i]) != 0) continue;
-    const plan::Tensor& t = d.tensors[d.outputs[i]];
+    plan::Tensor t = d.tensors[d.outputs[i]];
+    t.shape = valid_shape(*session, d.outputs[i]);
     out.push_back({t.name, t.last_step, t.dtype, t.shape, row_major(t, buffers.output(i).data())});
   }
   return out;

@@ -20,7 +20,7 @@ struct TracedTensor {
   std::size_t step = 0;  // that wrote it
   kernels::DType dtype = kernels::DType::kF32;
   kernels::Shape shape;
-  std::vector<std::byte> bytes;  // row-major
+  std::vector<std::byte> bytes;  // row-major; of a counted tensor the valid part, whose extent is then the count
 };
 
 // Runs the plan once, one worker, and keeps the result of every step that is run (of an assembled tensor: of its last

@@ -1,5 +1,6 @@
 #include "runtime/exec/watch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -27,12 +28,29 @@ bool ran(const Session& session, std::size_t step) {
   return holds(holds, d.steps[step].guard);
 }
 
+kernels::Shape valid_shape(const Session& session, std::uint32_t tensor) {
+  const plan::Tensor& t = session.plan().description().tensors[tensor];
+  kernels::Shape shape = t.shape;
+  if (t.count == plan::kNone) return shape;
+  std::int32_t count = 0;
+  const std::span<const std::byte> known = session.tensor(t.count);
+  if (known.size() == sizeof count) std::memcpy(&count, known.data(), sizeof count);
+  std::int64_t& extent = shape.dims[t.count_axis];
+  extent = std::clamp<std::int64_t>(count, 0, extent);
+  return shape;
+}
+
+std::span<const std::uint32_t> results_of(const plan::Plan& plan, std::size_t step) {
+  return std::span(plan.description().steps[step].operands).last(plan.kernel(step).outputs);
+}
+
 namespace {
 
 template <class T>
-std::optional<NonFinite> find_values(const plan::Tensor& t, std::span<const std::byte> bytes) {
+std::optional<NonFinite> find_values(const plan::Tensor& t, const kernels::Shape& shape,
+                                     std::span<const std::byte> bytes) {
   std::optional<NonFinite> found;
-  const std::int64_t elements = t.shape.elements();
+  const std::int64_t elements = shape.elements();
   for (std::int64_t i = 0; i < elements; ++i) {
     T value = 0;
     std::memcpy(&value, bytes.data() + static_cast<std::size_t>(place_of(t, i)) * sizeof value, sizeof value);
@@ -45,9 +63,9 @@ std::optional<NonFinite> find_values(const plan::Tensor& t, std::span<const std:
     found->value = static_cast<double>(value);
     found->count = 1;
     std::int64_t rest = i;
-    for (int d = t.shape.rank - 1; d >= 0; --d) {
-      found->index[d] = rest % t.shape.dims[d];
-      rest /= t.shape.dims[d];
+    for (int d = shape.rank - 1; d >= 0; --d) {
+      found->index[d] = rest % shape.dims[d];
+      rest /= shape.dims[d];
     }
   }
   return found;
@@ -57,9 +75,10 @@ std::optional<NonFinite> find_in(const Session& session, std::uint32_t tensor, s
   const plan::Tensor& t = session.plan().description().tensors[tensor];
   const std::span<const std::byte> bytes = session.tensor(tensor);
   if (bytes.empty()) return std::nullopt;
+  const kernels::Shape shape = valid_shape(session, tensor);
   std::optional<NonFinite> found;
-  if (t.dtype == kernels::DType::kF32) found = find_values<float>(t, bytes);
-  if (t.dtype == kernels::DType::kF64) found = find_values<double>(t, bytes);
+  if (t.dtype == kernels::DType::kF32) found = find_values<float>(t, shape, bytes);
+  if (t.dtype == kernels::DType::kF64) found = find_values<double>(t, shape, bytes);
   if (found) {
     found->tensor = tensor;
     found->step = step;
@@ -75,7 +94,8 @@ std::optional<NonFinite> find_in_input(const Session& session, std::size_t slot)
 
 std::optional<NonFinite> find_in_result(const Session& session, std::size_t step) {
   if (!ran(session, step)) return std::nullopt;
-  return find_in(session, session.plan().description().steps[step].operands.back(), step);
+  // A count is a whole number: the output alone may be none.
+  return find_in(session, results_of(session.plan(), step).front(), step);
 }
 
 std::string to_string(const NonFinite& found, const plan::Plan& plan) {

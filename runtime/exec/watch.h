@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "kernels/tensor.h"
@@ -30,6 +31,11 @@ std::optional<NonFinite> find_in_result(const Session& session, std::size_t step
 
 // Whether the guards of a step that has just been run held: otherwise it wrote nothing.
 bool ran(const Session& session, std::size_t step);
+
+// The shape of a tensor as far as it is valid: a count in place of the counted extent.
+kernels::Shape valid_shape(const Session& session, std::uint32_t tensor);
+// Results of a step: its output, and the count behind it where it makes one.
+std::span<const std::uint32_t> results_of(const plan::Plan& plan, std::size_t step);
 
 // Where a row-major element of a tensor lies, counted in elements.
 std::int64_t place_of(const plan::Tensor& tensor, std::int64_t element);

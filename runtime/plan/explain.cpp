@@ -23,6 +23,7 @@ std::string type_of(const Tensor& t) {
   std::string out = std::string(kernels::name_of(t.dtype)) + "[";
   for (int d = 0; d < t.shape.rank; ++d) out += (d > 0 ? "," : "") + std::to_string(t.shape.dims[d]);
   out += "]";
+  if (t.count != kNone) out += "#";  // counted
   if (t.layout.block != 0) out += "c" + std::to_string(t.layout.block);
   return out;
 }
@@ -161,7 +162,7 @@ std::string explain(const Plan& plan, int width) {
   const std::size_t node_width = width > 92 ? static_cast<std::size_t>(width) - 82 : 10;
   for (std::size_t i = 0; i < d.steps.size(); ++i) {
     const Step& step = d.steps[i];
-    const Tensor& result = d.tensors[step.operands.back()];
+    const Tensor& result = d.tensors[step.operands[step.operands.size() - plan.kernel(i).outputs]];
     out += text("  %4zu  %-24s %9.3f %10.1f  %-24s ", i, plan.kernel(i).name, static_cast<double>(step.flops) * 1e-6,
                 kilo(step.bytes_moved), type_of(result).c_str());
     if (step.guard != kNone) out += "[guard " + std::to_string(step.guard) + "] ";
@@ -236,6 +237,7 @@ std::string to_json(const Plan& plan) {
   for (const Tensor& t : d.tensors) {
     Json entry = tensor(t);
     if (t.view_of != kNone) entry["view_of"] = t.view_of;
+    if (t.count != kNone) entry["count"] = {{"tensor", t.count}, {"axis", t.count_axis}};
     if (t.first_step != kNone) entry["steps"] = {t.first_step, t.last_step};
     out["tensors"].push_back(std::move(entry));
   }

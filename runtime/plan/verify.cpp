@@ -146,6 +146,15 @@ class Verifier {
       return wrong(who + " leaves its " + name_of(t.storage) + " " + std::to_string(t.slot) + " of " +
                    std::to_string(room) + " bytes");
     }
+    if (t.count != kNone) {
+      const Tensor* const count = t.count < plan_.tensors.size() ? &plan_.tensors[t.count] : nullptr;
+      if (count == nullptr || count->dtype != kernels::DType::kI32 || count->bytes != 4 || count->count != kNone ||
+          count->layout.block != 0 || t.count_axis >= t.shape.rank || blocked) {
+        return wrong(who + " has a count that is no tensor of one i32, or a dimension that it has not");
+      }
+    } else if (t.count_axis != 0) {
+      return wrong(who + " has a counted dimension and no count");
+    }
     const std::uint64_t unit = t.view_of == kNone ? kAlignment
                                : blocked          ? kernels::size_of(t.dtype) * t.layout.block
                                                   : kernels::size_of(t.dtype);
@@ -174,6 +183,9 @@ class Verifier {
             child.offset + child.bytes > parent.offset + parent.bytes) {
           return wrong(name(at) + " is no part of " + name(child.view_of) + ", of which it is a view");
         }
+        if (parent.count != child.count) {
+          return wrong(name(at) + " is a view of " + name(child.view_of) + " and has another count");
+        }
         at = child.view_of;
       }
       root_[i] = at;
@@ -191,6 +203,11 @@ class Verifier {
         const Tensor& t = plan_.tensors[index];
         if (t.storage != storage || t.slot != slot || t.offset != 0 || t.view_of != kNone || t.layout.block != 0) {
           return wrong(who + " is " + name(index) + ", which is not row-major at the start of its own buffer");
+        }
+        const std::uint32_t count = t.count != kNone ? root_[t.count] : kNone;
+        if (count != kNone && plan_.tensors[count].storage != Storage::kInput &&
+            std::find(slots->begin(), slots->end(), count) == slots->end()) {
+          return wrong(who + " has a count that is not handed over with it");
         }
       }
     }
@@ -246,6 +263,7 @@ class Verifier {
     if (const char* problem = kernel->check(s.params.data(), operands, plan_.target)) {
       return wrong(who + ": " + problem);
     }
+    TAKT_RETURN_IF_ERROR(counts(s, *kernel, who));
     if (s.guard != kNone && s.guard >= plan_.guards.size()) return wrong(who + " has a guard that is none of the plan");
     for (std::uint32_t g = s.guard; g != kNone; g = plan_.guards[g].parent) {
       TAKT_RETURN_IF_ERROR(read(who, plan_.guards[g].condition, plan_.guards[g].parent));
@@ -268,6 +286,21 @@ class Verifier {
       touch(plan_.guards[g].condition, static_cast<std::uint32_t>(index));
     }
     kernels_.push_back(kernel);
+    return {};
+  }
+
+  // What a kernel takes for the count of an operand is the count of the tensor, and none is overlooked.
+  Status counts(const Step& s, const kernels::Kernel& kernel, const std::string& who) const {
+    for (std::size_t i = 0; i < s.operands.size(); ++i) {
+      if (s.operands[i] == kNone) continue;
+      const Tensor& t = plan_.tensors[s.operands[i]];
+      kernels::Kernel::Counted counted;
+      if (kernel.counted != nullptr) counted = kernel.counted(s.params.data(), static_cast<int>(i));
+      const std::uint32_t count = counted.operand < 0 ? kNone : s.operands[static_cast<std::size_t>(counted.operand)];
+      if (count != t.count || (count != kNone && counted.axis != t.count_axis)) {
+        return wrong(who + " does not take " + name(s.operands[i]) + " by its count");
+      }
+    }
     return {};
   }
 

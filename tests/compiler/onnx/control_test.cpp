@@ -211,6 +211,30 @@ TEST(Loop, EndsByItsConditionOrItsTrips) {
   EXPECT_THAT(run(model, {number(99), start, bytes_of<float>({1e9F})}, 0, options), ElementsAre(64)) << "the maximum";
 }
 
+TEST(Loop, CollectsOfTheIterationsThatRan) {
+  OnnxModel model = doubling("go");
+  auto* loop = model.model.mutable_graph()->mutable_node(0);
+  loop->add_output("rows");
+  auto* body = loop->mutable_attribute(0)->mutable_g();
+  body->add_output()->set_name("v2");
+  model.output("rows");
+  Options options;
+  options.loops = {{"ny", 6}};
+  const auto collected = [&](std::int64_t trips, float limit) {
+    const auto plan = planned(model, true, options);
+    const auto outputs = test::run_plan(plan, {number(trips), bytes_of<float>({1}), bytes_of<float>({limit})});
+    std::int32_t count = -1;
+    std::memcpy(&count, outputs[2].data(), sizeof count);
+    std::vector<float> rows(static_cast<std::size_t>(count));
+    if (count > 0) std::memcpy(rows.data(), outputs[1].data(), rows.size() * sizeof(float));
+    return rows;
+  };
+  EXPECT_THAT(collected(5, 10), ElementsAre(2, 4, 8, 16));
+  EXPECT_THAT(collected(2, 10), ElementsAre(2, 4));
+  EXPECT_THAT(collected(0, 10), ElementsAre());
+  EXPECT_THAT(collected(99, 1e9F), ElementsAre(2, 4, 8, 16, 32, 64));
+}
+
 TEST(Loop, WithoutAKnownMaximumIsRefused) {
   EXPECT_THAT(error_of(doubling("go")),
               AllOf(HasSubstr("node ny (Loop)"), HasSubstr("known only when it runs"), HasSubstr("--loop ny=NUMBER")));

@@ -83,7 +83,7 @@ void run_suite(const std::string& suite, std::size_t floor) {
   std::cout << suite << ": " << frozen << " inputs reach shapes and are frozen\n";
 }
 
-TEST(OnnxConformance, Node) { run_suite("node", 820); }
+TEST(OnnxConformance, Node) { run_suite("node", 840); }
 TEST(OnnxConformance, Simple) { run_suite("simple", 7); }
 TEST(OnnxConformance, PytorchOperator) { run_suite("pytorch-operator", 35); }
 TEST(OnnxConformance, PytorchConverted) { run_suite("pytorch-converted", 82); }

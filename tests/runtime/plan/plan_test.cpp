@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "kernels/reference/counted.h"
 #include "runtime/base/file.h"
 #include "runtime/plan/crc32c.h"
 #include "tests/runtime/base/temporary_folder.h"
@@ -371,6 +372,94 @@ const Change kGuardChanges[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(GuardChanges, ResignedGuards, testing::ValuesIn(kGuardChanges),
+                         [](const auto& test) { return std::string(test.param.what); });
+
+// Tensors: 0 x and 1 its count (inputs), 2 abs(x) (output), of as many.
+SmallPlan counted_plan() {
+  using namespace kernels::reference;
+  SmallPlan out;
+  Description& d = out.description;
+  d.name = "counted";
+  d.target = kernels::best_target();
+  d.parts = {1};
+  d.tensors = {test::small_tensor("x", Storage::kInput, 0), test::small_tensor("x:count", Storage::kInput, 0),
+               test::small_tensor("y", Storage::kOutput, 0)};
+  d.tensors[0].count = d.tensors[2].count = 1;
+  d.tensors[1].dtype = kernels::DType::kI32;
+  d.tensors[1].shape = {};
+  d.tensors[1].bytes = 4;
+  d.tensors[1].slot = 1;
+  GenericParams p;
+  p.op = Generic::kFunction;
+  p.integers[0] = static_cast<std::int64_t>(Function::kAbs);
+  p.operands[0] = generic_type(kernels::DType::kF32, {1, {test::kElements}});
+  p.operands[0].count = 1;
+  EXPECT_EQ(counted_infer(&p), nullptr);
+  std::vector<std::uint32_t> operands(kGenericInputs + kMostCounts + 1, kNone);
+  operands[0] = 0;
+  operands[kGenericInputs] = 1;
+  operands.back() = 2;
+  d.steps = {test::small_step(d.target, kernels::cpu::KernelId::kCounted, p, operands)};
+  for (Tensor& t : d.tensors) t.first_step = t.last_step = 0;
+  d.inputs = {0, 1};
+  d.outputs = {2};
+  d.proof = Proof::kOptimal;
+  return out;
+}
+
+class ResignedCounts : public testing::TestWithParam<Change> {};
+
+TEST_P(ResignedCounts, IsRefused) {
+  SmallPlan small = counted_plan();
+  const auto plan = Plan::parse(small.bytes());
+  ASSERT_TRUE(plan) << plan.error().message;
+  GetParam().apply(small);
+  EXPECT_THAT(message_of(small.bytes()), HasSubstr(GetParam().message));
+}
+
+const Change kCountChanges[] = {
+    {"overlooked", [](SmallPlan& p) { p.description.tensors[0].count = kNone; },
+     "does not take tensor 0 ('x') by its count"},
+    {"overlooked_result", [](SmallPlan& p) { p.description.tensors[2].count = kNone; },
+     "does not take tensor 2 ('y') by its count"},
+    {"of_another_kernel",
+     [](SmallPlan& p) {
+       kernels::cpu::UnaryParams relu;
+       relu.pixels = test::kElements;
+       p.description.steps[0] = test::small_step(p.description.target, kernels::cpu::KernelId::kUnary, relu, {0, 2});
+     },
+     "does not take tensor 0 ('x') by its count"},
+    {"no_count_given",
+     [](SmallPlan& p) { p.description.steps[0].operands[kernels::reference::kGenericInputs] = kNone; },
+     "an operand is smaller"},
+    {"axis", [](SmallPlan& p) { p.description.tensors[0].count_axis = 1; }, "a dimension that it has not"},
+    {"axis_without_count", [](SmallPlan& p) { p.description.tensors[1].count_axis = 1; },
+     "a counted dimension and no count"},
+    {"itself", [](SmallPlan& p) { p.description.tensors[1].count = 1; }, "a count that is no tensor of one i32"},
+    {"nothing", [](SmallPlan& p) { p.description.tensors[0].count = 77; }, "a count that is no tensor of one i32"},
+    {"floats", [](SmallPlan& p) { p.description.tensors[1].dtype = kernels::DType::kF32; },
+     "a count that is no tensor of one i32"},
+    {"params",
+     [](SmallPlan& p) {
+       kernels::reference::GenericParams params;
+       std::memcpy(&params, p.description.steps[0].params.data(), sizeof params);
+       params.operands[kernels::reference::kGenericInputs].count = 0;
+       std::memcpy(p.description.steps[0].params.data(), &params, sizeof params);
+     },
+     "another type or count than the operator gives"},
+    {"kept_back",
+     [](SmallPlan& p) {
+       Tensor& count = p.description.tensors[1];
+       count.storage = Storage::kWeights;
+       count.slot = 0;
+       p.description.inputs = {0};
+       p.description.sections.emplace_back();
+       p.sections.emplace_back(4);
+     },
+     "a count that is not handed over with it"},
+};
+
+INSTANTIATE_TEST_SUITE_P(CountChanges, ResignedCounts, testing::ValuesIn(kCountChanges),
                          [](const auto& test) { return std::string(test.param.what); });
 
 TEST(Plan, GuardsSurviveTheFile) {
