@@ -109,10 +109,12 @@ TEST_P(DeviceTest, MemoryIsAlignedAndZero) {
   const auto nothing = device_->allocate(0);
   ASSERT_TRUE(nothing);
   EXPECT_EQ((*nothing)->bytes(), 0U);
+#ifndef TAKT_SANITIZED  // whose allocator ends the program
   const auto much = device_->allocate(std::uint64_t{1} << 60);
   ASSERT_FALSE(much);
   EXPECT_EQ(much.error().code, Code::kEnvironment);
   EXPECT_THAT(much.error().message, HasSubstr("1152921504606846976 bytes"));
+#endif
 }
 
 TEST_P(DeviceTest, LentMemoryIsNotCopiedAndKeepsItsBytes) {
