@@ -1,6 +1,7 @@
 // Writes the corpus of fuzz_plan: make_plan_corpus FOLDER. Small plans for every target of x86-64, with views, parts of
-// concats, in-place steps, state, and most kernels.
+// concats, in-place steps, branches, counted tensors, and most kernels.
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -72,6 +73,32 @@ bool save_plans(const Graph& graph, const std::string& path, bool optimise) {
   return true;
 }
 
+// Rows of x where mask holds, their positive part, the sum of it, and the two best.
+takt::ir::Graph counted() {
+  using namespace takt::ir;
+  Graph graph;
+  graph.name = "counted";
+  graph.inputs = {graph.add_value("x", Type{DType::kF32, {2, {6, 2}}}),
+                  graph.add_value("mask", Type{DType::kBool, {1, {6}}})};
+  const auto add = [&](const char* op, std::vector<ValueId> inputs, std::map<std::string, Attribute> attributes = {}) {
+    Node node;
+    node.op = node.name = op;
+    node.inputs = std::move(inputs);
+    node.outputs = {graph.add_value(op)};
+    node.attributes = std::move(attributes);
+    const ValueId out = node.outputs[0];
+    if (!append(graph, std::move(node))) std::abort();
+    return out;
+  };
+  const ValueId at = add("Transpose", {add("NonZero", {graph.inputs[1]})}, {{"perm", std::vector<std::int64_t>{1, 0}}});
+  const ValueId rows = add("Relu", {add("GatherND", {graph.inputs[0], at})});
+  const ValueId sums =
+      add("ReduceSum", {rows}, {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{0}}});
+  const ValueId best = add("TopK", {sums}, {{"axis", std::int64_t{0}}, {"k", std::int64_t{2}}});
+  graph.outputs = {rows, best, graph[rows].type->count, graph[best].type->count};
+  return graph;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -87,5 +114,9 @@ int main(int argc, char** argv) {
     if (!save_plans(net.finish(), folder + "/" + std::to_string(seed), seed % 2 == 0)) return 1;
   }
   if (!save_plans(shuffle(), folder + "/shuffle", false)) return 1;
+  takt::test::RandomNet branches(1004);
+  for (int i = 0; i < 2; ++i) branches.branch(2, 1);
+  if (!save_plans(branches.finish(), folder + "/branches", false)) return 1;
+  if (!save_plans(counted(), folder + "/counted", false)) return 1;
   return 0;
 }
