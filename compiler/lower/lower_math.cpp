@@ -84,6 +84,8 @@ std::optional<UnaryParams> unary_params(const Builder& out, const ir::Node& node
     p.op = Unary::kAbs;
   else if (op == "Neg")
     p.op = Unary::kNeg;
+  else if (op == "Erf")
+    p.op = Unary::kErf;
   else
     return std::nullopt;
   return p;

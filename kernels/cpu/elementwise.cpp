@@ -29,6 +29,10 @@ struct Neg {
   static V of(D, V x) { return hn::Neg(x); }
 };
 
+struct Erf {
+  static V of(D d, V x) { return erf_of(d, x); }
+};
+
 template <class Op>
 void unary_run(const float* x, float* y, std::ptrdiff_t count) {
   const D d;
@@ -47,6 +51,7 @@ void unary_all(const UnaryParams& p, const float* x, float* y, std::ptrdiff_t co
     case Unary::kSqrt: return unary_run<Sqrt>(x, y, count);
     case Unary::kAbs: return unary_run<Abs>(x, y, count);
     case Unary::kNeg: return unary_run<Neg>(x, y, count);
+    case Unary::kErf: return unary_run<Erf>(x, y, count);
     case Unary::kActivation: return activate_all({p.activation, p.alpha, p.beta}, x, y, count);
   }
 }

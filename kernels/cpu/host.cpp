@@ -215,7 +215,7 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
     }
     case KernelId::kUnary: {
       const auto p = load<UnaryParams>(params);
-      if (!between(static_cast<std::int32_t>(p.op), 0, 4) || !known(p.activation) || !between(p.blocked, 0, 1)) {
+      if (!between(static_cast<std::int32_t>(p.op), 0, 5) || !known(p.activation) || !between(p.blocked, 0, 1)) {
         return kOptions;
       }
       out[0] = p.blocked == 1 ? blocked(p.n, p.c, p.pixels, 1, target) : product({p.n, p.c, p.pixels}) * kFloat;

@@ -136,6 +136,7 @@ enum class Unary : std::int32_t {
   kSqrt = 2,
   kAbs = 3,
   kNeg = 4,
+  kErf = 5,
 };
 // Any layout: blocked 1 says that X and Y are blocked tensors of n, c, pixels; otherwise their n * c * pixels elements
 // lie in a row.

@@ -108,6 +108,22 @@ HWY_INLINE V tanh_of(D d, V x) {
   return hn::IfThenElse(hn::Lt(a, hn::Set(d, f32::kTanhSmall)), near, far);
 }
 
+HWY_INLINE V erf_of(D d, V x) {
+  const V one = hn::Set(d, 1.0F), highest = hn::Set(d, f32::kErfHighest);
+  const V s = hn::Mul(x, x);
+  V p = hn::Set(d, f32::kErfNear[6]);
+  for (int i = 5; i >= 0; --i) p = hn::MulAdd(p, s, hn::Set(d, f32::kErfNear[i]));
+  const V near = hn::MulAdd(x, p, x);
+  V a = hn::Abs(x);
+  const auto small = hn::Lt(a, one);
+  a = hn::IfThenElse(hn::Gt(a, highest), highest, a);
+  const V t = hn::Div(one, hn::MulAdd(a, hn::Set(d, 0.5F), one));
+  V q = hn::Set(d, f32::kErfFar[4]);
+  for (int i = 3; i >= 0; --i) q = hn::MulAdd(q, t, hn::Set(d, f32::kErfFar[i]));
+  const V far = hn::CopySign(hn::MulAdd(hn::Neg(exp_of(d, hn::Neg(hn::Mul(a, a)))), q, one), x);
+  return hn::IfThenElse(small, near, far);
+}
+
 // Comparisons and selections rather than Min and Max, whose treatment of NaN and -0 differs between machines.
 HWY_INLINE V clip_of(V x, V lowest, V highest) {
   x = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);

@@ -1,5 +1,5 @@
-// exp, sigmoid, tanh in single precision: the definition that every kernel follows bit by bit, vectorised or not. Only
-// IEEE operations and explicit fma, integer steps instead of conversions, so NaN and infinities need no branches.
+// exp, sigmoid, tanh, erf in single precision: the definition that every kernel follows bit by bit, vectorised or not.
+// Only IEEE operations and explicit fma, integer steps instead of conversions, so NaN and infinities need no branches.
 // Coefficients: own minimax fits (Remez exchange on the reduced interval, relative error weight), rounded to float.
 #pragma once
 
@@ -24,6 +24,13 @@ inline constexpr float kExp[5] = {0x1.fffffcp-2F, 0x1.55549p-3F, 0x1.5558fcp-5F,
 // tanh(x) = x + x s Q(s), s = x^2, for |x| < kTanhSmall; beyond 1 - 2 / (exp(2 |x|) + 1) with the sign of x.
 inline constexpr float kTanhSmall = 0.625F;
 inline constexpr float kTanh[5] = {-0x1.555526p-2F, 0x1.11044ep-3F, -0x1.b7da5p-5F, 0x1.4f9942p-6F, -0x1.6a5316p-8F};
+
+// erf(x) = x + x P(x^2) for |x| < 1; beyond 1 - exp(-x^2) Q(t), t = 1 / (1 + |x| / 2), with the sign of x; from
+// kErfHighest on it is 1.
+inline constexpr float kErfHighest = 4.0F;
+inline constexpr float kErfNear[7] = {0x1.06eba8p-3F, -0x1.81273ep-2F, 0x1.ce2cf8p-4F, -0x1.b7f90cp-6F,
+                                      0x1.5405b2p-8F, -0x1.a3f7p-11F,  0x1.496a3p-14F};
+inline constexpr float kErfFar[5] = {-0x1.bedd8cp-7F, 0x1.92ccdep-2F, -0x1.052512p-4F, 0x1.73da92p-1F, -0x1.46a2a8p-5F};
 
 }  // namespace f32
 
@@ -56,6 +63,22 @@ inline float tanh_f32(float x) {
   const float near = std::fma(x * s, q, x);
   const float far = std::copysign(1.0F - 2.0F / (exp_f32(a + a) + 1.0F), x);
   return a < f32::kTanhSmall ? near : far;
+}
+
+// Within 2 units in the last place.
+inline float erf_f32(float x) {
+  const float s = x * x;
+  float p = f32::kErfNear[6];
+  for (int i = 5; i >= 0; --i) p = std::fma(p, s, f32::kErfNear[i]);
+  const float near = std::fma(x, p, x);
+  float a = std::fabs(x);
+  const bool small = a < 1.0F;
+  a = a > f32::kErfHighest ? f32::kErfHighest : a;
+  const float t = 1.0F / std::fma(a, 0.5F, 1.0F);
+  float q = f32::kErfFar[4];
+  for (int i = 3; i >= 0; --i) q = std::fma(q, t, f32::kErfFar[i]);
+  const float far = std::copysign(std::fma(-exp_f32(-(a * a)), q, 1.0F), x);
+  return small ? near : far;
 }
 
 }  // namespace takt::kernels

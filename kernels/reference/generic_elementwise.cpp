@@ -1,5 +1,6 @@
 // Functions of one element, of two, and the choice between two.
 #include "kernels/reference/elementary.h"
+#include "kernels/reference/elementary_f32.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/generic_table.h"
 
@@ -134,6 +135,8 @@ void elementary(const GenericParams& p, const Tensor& x, const Tensor& y) {
       y.as<bool>()[i] = std::isnan(v);
     } else if (f == Function::kIsInf) {
       y.as<bool>()[i] = std::isinf(v) && (v < 0 ? a : b) != 0;
+    } else if (std::is_same_v<T, float> && f == Function::kErf) {
+      y.as<T>()[i] = static_cast<T>(erf_f32(static_cast<float>(v)));
     } else {
       y.as<T>()[i] = static_cast<T>(evaluate(f, static_cast<double>(v), a, b));
     }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/reference/activation.h"
+#include "kernels/reference/elementary_f32.h"
 #include "tests/kernels/cpu/harness.h"
 
 namespace takt::kernels::cpu {
@@ -10,7 +11,7 @@ namespace {
 
 TEST(Unary, EveryOperationInBothLayouts) {
   Random random(1);
-  for (int i = 0; i < 9 + 4; ++i) {
+  for (int i = 0; i < 9 + 5; ++i) {
     for (const Shape4 s : {Shape4{1, 1, 1, 1}, Shape4{2, 19, 5, 7}, Shape4{1, 24, 50, 31}}) {
       UnaryParams p;
       p.n = static_cast<std::int32_t>(s.n);
@@ -26,6 +27,8 @@ TEST(Unary, EveryOperationInBothLayouts) {
         for (std::size_t k = 0; k < x.size(); ++k) {
           y[k] = reference::activate_f32(static_cast<reference::Activation>(i), x[k], p.alpha, p.beta);
         }
+      } else if (i == 13) {
+        for (std::size_t k = 0; k < x.size(); ++k) y[k] = erf_f32(x[k]);
       } else {
         constexpr reference::Unary kOps[] = {reference::Unary::kExp, reference::Unary::kSqrt, reference::Unary::kAbs,
                                              reference::Unary::kNeg};

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+
+#include "kernels/reference/elementary_f32.h"
 
 namespace takt::kernels {
 namespace {
@@ -46,6 +49,24 @@ TEST(Elementary, ExpWithinTheStatedBound) {
   EXPECT_EQ(exp(0), 1.0);
   EXPECT_EQ(exp(-800), 0.0);
   EXPECT_EQ(exp(800), std::numeric_limits<double>::infinity());
+}
+
+TEST(Elementary, ErrorFunctionInSinglePrecisionWithinTheStatedBound) {
+  double worst = 0;  // in units in the last place
+  const auto check = [&worst](double x) {
+    const auto v = static_cast<float>(x);
+    const double exact = std::erf(static_cast<double>(v));
+    const auto rounded = static_cast<float>(std::fabs(exact));
+    const double unit = static_cast<double>(std::nextafter(rounded, 2.0F)) - static_cast<double>(rounded);
+    worst = std::max(worst, std::fabs(static_cast<double>(erf_f32(v)) - exact) / unit);
+  };
+  sweep(-5, 5, check);
+  sweep(-1e-3, 1e-3, check);
+  EXPECT_LT(worst, 2);
+  EXPECT_EQ(erf_f32(1e30F), 1.0F);
+  EXPECT_EQ(erf_f32(-std::numeric_limits<float>::infinity()), -1.0F);
+  EXPECT_TRUE(std::signbit(erf_f32(-0.0F)));
+  EXPECT_TRUE(std::isnan(erf_f32(std::numeric_limits<float>::quiet_NaN())));
 }
 
 TEST(Elementary, LogWithinTheStatedBound) {
