@@ -513,6 +513,15 @@ std::uint64_t flops_of(KernelId id, const void* params) {
       const auto p = load<Preprocess>(params);
       return count({33, p.height, p.width});  // 3 channels: three subtractions, three multiply-adds, one more
     }
+    case KernelId::kCounted:
+    case KernelId::kCounting: {
+      // Of what compares every pair, all pairs.
+      const auto p = load<reference::GenericParams>(params);
+      std::int64_t n = 1;
+      for (int d = 0; d < p.operands[0].rank; ++d) n *= p.operands[0].dims[d];
+      const bool pairs = p.op == reference::Generic::kUnique || p.op == reference::Generic::kNms;
+      return count({n, pairs ? n : 1});
+    }
     default: return 0;
   }
 }
