@@ -7,6 +7,7 @@
 #include <gecode/search.hh>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -103,10 +104,12 @@ class ShopModel : public Gecode::IntMinimizeSpace {
 };
 
 // A pipeline whose stages all run once per hyperperiod on one core each, with home cores to choose: jobs on circles of
-// `turn` ticks. Minimises the longest chain from the start of its first slot to the end of its last, every consumer
-// being bound to the newest output of its producers that is complete at its start.
+// `turn` ticks, on each core no more than `room` of them. Minimises the longest chain from the start of its first slot
+// to the end of its last, every consumer being bound to the newest output of its producers that is complete at its
+// start.
 struct Ring {
   int turn = 0;
+  int room = 0;
   int cores = 0;
   std::vector<int> lengths;              // by stage
   std::vector<std::vector<int>> chains;  // stages in order
@@ -132,6 +135,11 @@ class RingModel : public Gecode::IntMinimizeSpace {
         Gecode::rel(*this, (together && !first) >> (starts_[a] >= starts_[b] + lb));
         Gecode::rel(*this, (together && !first) >> (starts_[b] + ring.turn >= starts_[a] + la));
       }
+    }
+    for (int core = 0; core < ring.cores; ++core) {
+      Gecode::BoolVarArgs here;
+      for (int a = 0; a < n; ++a) here << Gecode::expr(*this, homes_[a] == core);
+      Gecode::linear(*this, Gecode::IntArgs(ring.lengths), here, Gecode::IRT_LQ, ring.room);
     }
     Gecode::IntVarArgs lengths;
     Gecode::IntVarArgs turns;
@@ -164,6 +172,8 @@ class RingModel : public Gecode::IntMinimizeSpace {
   }
   Gecode::Space* copy() override { return new RingModel(*this); }
   [[nodiscard]] Gecode::IntVar cost() const override { return objective_; }
+  [[nodiscard]] int start(int stage) const { return starts_[stage].val(); }
+  [[nodiscard]] int home(int stage) const { return homes_[stage].val(); }
 
  private:
   Gecode::IntVarArray starts_;
@@ -171,23 +181,25 @@ class RingModel : public Gecode::IntMinimizeSpace {
   Gecode::IntVar objective_;
 };
 
+template <class Model>
 struct Opinion {
-  bool complete = false;    // the search went through
-  std::optional<int> best;  // of a solution that was found
+  bool complete = false;            // the search went through
+  std::optional<int> best;          // of a solution that was found
+  std::unique_ptr<Model> solution;  // the one of `best`
 };
 
 template <class Model, class Instance>
-Opinion ask_gecode(const Instance& instance, unsigned int milliseconds) {
+Opinion<Model> ask_gecode(const Instance& instance, unsigned int milliseconds) {
   Model model(instance);
   Gecode::Search::Options options;
   auto* stop = Gecode::Search::Stop::time(milliseconds);
   options.stop = stop;
-  Opinion opinion;
+  Opinion<Model> opinion;
   {
     Gecode::BAB<Model> search(&model, options);
     while (Model* solution = search.next()) {
       opinion.best = solution->cost().val();
-      delete solution;
+      opinion.solution.reset(solution);
     }
     opinion.complete = !search.stopped();
   }
