@@ -177,7 +177,8 @@ TEST_F(Command, RunFolderReportAndDiff) {
   ASSERT_EQ(takt(other).code, 0);
   const Answer diff = takt({"diff", path("a"), path("c")});
   EXPECT_EQ(diff.code, 1);
-  EXPECT_THAT(diff.out, HasSubstr("fusion"));
+  EXPECT_THAT(diff.out, HasSubstr("schedule differs"));
+  EXPECT_THAT(diff.out, HasSubstr("DIFFER"));
   EXPECT_EQ(takt({"report", path("nothing")}).code, 3);
 }
 

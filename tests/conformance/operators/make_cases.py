@@ -291,6 +291,35 @@ def top_k(v):
             Case([x, np.array([2], I)], {"axis": 0, **more}, fixed=(1,), outputs=2, form="axis0")]
 
 
+# Operators whose result has as many rows as the data decide.
+def compress(v):
+    return [Case([ramp(4, 3), np.array([True, False, True, False])], {"axis": 0}),
+            Case([ramp(2, 3), np.array([False, True, True, False, True])], form="flat")]
+
+
+def non_zero(v):
+    x = ramp(3, 4)
+    x[0, 1] = x[2, 3] = x[1, 0] = 0
+    return [Case([x]), Case([np.array([[True, False], [False, True]])], form="bool")]
+
+
+def unique(v):
+    x = np.array([2, 1, 1, 3, 4, 3], F)
+    rows = np.array([[1, 0, 0], [1, 0, 0], [2, 3, 4]], F)
+    return [Case([x], outputs=4), Case([x], {"sorted": 0}, outputs=4, form="unsorted"),
+            Case([rows], {"axis": 0}, outputs=4, form="rows")]
+
+
+def non_max_suppression(v):
+    corners = np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101]]], F)
+    scores = np.array([[[0.9, 0.75, 0.6, 0.95, 0.5, 0.3], [0.2, 0.1, 0.8, 0.4, 0.7, 0.05]]], F)
+    limits = [np.array([2], I), np.array([0.5], F), np.array([0.15], F)]
+    y, x, bottom, right = np.moveaxis(corners, -1, 0)
+    centres = np.stack([(x + right) / 2, (y + bottom) / 2, right - x, bottom - y], -1).astype(F)
+    return [Case([corners, scores, *limits], fixed=(2, 3, 4)),
+            Case([centres, scores, *limits], {"center_point_box": 1}, fixed=(2, 3, 4), form="centres")]
+
+
 def scatter_elements(v):
     x, at, new = ramp(3, 4), np.array([[0, 2, 1, 0], [2, 0, 0, 1]], I), ramp(2, 4, low=3, high=4)
     cases = [Case([x, at, new], {"axis": 0})]
@@ -441,6 +470,7 @@ MAKERS = {
     "Mean": variadic, "MeanVarianceNormalization": lambda v: [Case([ramp(2, 3, 4, 5)])],
     "Min": variadic, "Mish": unary(),
     "Mod": lambda v: [Case([ramp(2, 3), ramp(2, 3, low=0.5)], {"fmod": 1}), Case([np.array([7, -7], I), np.array([3, 3], I)], form="whole")], "Mul": binary(),
+    "NonMaxSuppression": non_max_suppression, "NonZero": non_zero, "Unique": unique, "Compress": compress,
     "Neg": unary(), "NegativeLogLikelihoodLoss": nll, "Not": lambda v: [Case([np.array([True, False])])], "OneHot": one_hot, "Or": logical,
     "PRelu": lambda v: [Case([ramp(2, 3, 4), ramp(3, 1)], fixed=(1,))], "Pad": pad, "Pow": binary(0.5, 3),
     "QLinearConv": qlinear_conv,
