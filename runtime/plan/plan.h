@@ -152,7 +152,7 @@ class Plan {
   [[nodiscard]] std::span<const std::byte> section(std::size_t index) const;
   [[nodiscard]] std::uint64_t file_bytes() const { return bytes_.size(); }
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }  // the whole file
-  [[nodiscard]] Digest digest() const { return digest_; }  // of the file's bytes; the key of budgets
+  [[nodiscard]] Digest digest() const { return digest_; }                    // of the file's bytes; the key of budgets
   [[nodiscard]] bool admits(int parts) const;
   // Slot of an input or output by name.
   [[nodiscard]] std::optional<std::size_t> find_input(std::string_view name) const;
