@@ -125,26 +125,36 @@ Status validate_change(const Mode& from, const Mode& to, Duration drain) {
   if (drain.ns < 0) return fail(Code::kConfiguration, "the drain is negative");
   const std::vector<Hold> old_holds = holds_of(from);
   const std::vector<Hold> new_holds = holds_of(to);
-  // What meets, and how much later the new table would have to begin for that: 0 when nothing does.
+  // What meets, and how much later the new table would have to begin for that: 0 when nothing does. Jobs of the old
+  // table begin before the change, but their later segments and guards may reach beyond it by more than a hyperperiod,
+  // and several hyperperiods of the new table may pass meanwhile.
   struct Meeting {
     std::int64_t later = 0;
     const Hold* old_hold = nullptr;
     const Hold* next = nullptr;
+    std::int64_t old_end = 0;  // ns of table time
+    std::int64_t next_start = 0;
   };
+  const std::int64_t errors = from.problem->board.clock_error.ns + to.problem->board.clock_error.ns;
   const auto worst_meeting = [&](std::int64_t begin) {
     Meeting worst;
-    for (const Hold& old_hold : old_holds) {
-      const std::int64_t start = old_hold.start - from.problem->hyperperiod.ns;
-      const std::int64_t end = old_hold.end - from.problem->hyperperiod.ns;
-      if (end + old_hold.behind.ns + from.problem->board.clock_error.ns + to.problem->board.clock_error.ns <= begin) {
-        continue;
-      }
+    const auto meet = [&](const Hold& old_hold, std::int64_t shift) {
       for (const Hold& next : new_holds) {
         const std::optional<Duration> apart = distance(from, old_hold, to, next);
         if (!apart) continue;
-        const std::int64_t later = end + apart->ns - (next.start + begin);
-        const bool before = next.end + begin + distance(to, next, from, old_hold)->ns <= start;
-        if (later > worst.later && !before) worst = {later, &old_hold, &next};
+        // The first one that is not over before the old one begins: of all that could meet it, it begins earliest.
+        const std::int64_t room = old_hold.start + shift - distance(to, next, from, old_hold)->ns - next.end - begin;
+        const std::int64_t turn = room < 0 ? 0 : room / to.problem->hyperperiod.ns + 1;
+        const std::int64_t next_start = next.start + begin + turn * to.problem->hyperperiod.ns;
+        const std::int64_t end = old_hold.end + shift;
+        const std::int64_t later = end + apart->ns - next_start;
+        if (later > worst.later) worst = {later, &old_hold, &next, end, next_start};
+      }
+    };
+    for (const Hold& old_hold : old_holds) {
+      std::int64_t shift = -from.problem->hyperperiod.ns;
+      for (; old_hold.end + old_hold.behind.ns + errors + shift > begin; shift -= from.problem->hyperperiod.ns) {
+        meet(old_hold, shift);
       }
     }
     return worst;
@@ -154,11 +164,9 @@ Status validate_change(const Mode& from, const Mode& to, Duration drain) {
   std::int64_t enough = drain.ns + first.later;
   for (Meeting again = worst_meeting(enough); again.later > 0; again = worst_meeting(enough)) enough += again.later;
   return fail(Code::kGate, "the change from '" + from.problem->name + "' to '" + to.problem->name +
-                               "': " + slot_text(from, *first.old_hold->slot) + " ends " +
-                               ms_text({first.old_hold->end - from.problem->hyperperiod.ns}) + " after it, " +
-                               slot_text(to, *first.next->slot) + " begins after " +
-                               ms_text({first.next->start + drain.ns}) + "; declare a drain of at least " +
-                               ms_text({enough}));
+                               "': " + slot_text(from, *first.old_hold->slot) + " ends " + ms_text({first.old_end}) +
+                               " after it, " + slot_text(to, *first.next->slot) + " begins after " +
+                               ms_text({first.next_start}) + "; declare a drain of at least " + ms_text({enough}));
 }
 
 Result<ChainBound> walk_change(const Mode& from, const Mode& to, const std::string& name, Duration drain) {

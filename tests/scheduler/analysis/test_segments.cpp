@@ -10,6 +10,7 @@
 #include "scheduler/analysis/change.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/validate.h"
+#include "scheduler/model/text.h"
 #include "scheduler/synthesis/synthesis.h"
 #include "tests/scheduler/analysis/simulation.h"
 #include "tests/scheduler/synthesis/segments.h"
@@ -530,6 +531,69 @@ TEST(Segments, AChangeWaitsForTheGpu) {
   EXPECT_THAT(status.error().message, HasSubstr("declare a drain of at least"));
   const Tick end = late.slots.back().end - schedule.clock.ticks;
   const Duration drain{schedule.clock.end_at(0, end).ns};
+  EXPECT_TRUE(validate_change(from, to, drain)) << validate_change(from, to, drain).error().message;
+  EXPECT_FALSE(validate_change(from, to, drain - nanoseconds(1)));
+}
+
+// The table of a problem of one_gpu_job() in which the segments start where the test wants them.
+Schedule segments_at(const Problem& problem, const std::vector<Tick>& starts_us) {
+  Schedule schedule = *synthesize(problem).schedule;
+  for (std::size_t i = 0; i < starts_us.size(); ++i) {
+    schedule.slots[i].end += starts_us[i] - schedule.slots[i].start;
+    schedule.slots[i].start = starts_us[i];
+  }
+  schedule.bounds = {walk(problem, schedule, 0)};
+  return schedule;
+}
+
+// The old job's GPU segment comes 150 ms after the change, when the new table is in its second hyperperiod.
+TEST(Segments, AChangeSeesEveryTurnOfTheNextTable) {
+  Problem full = one_gpu_job();
+  full.name = "full";
+  full.hyperperiod = milliseconds(200);
+  full.chains[0] = test::chain("c", 0, {0});
+  Problem lite = one_gpu_job();
+  lite.name = "lite";
+  lite.stages[0].name = "other";
+  lite.chains[0] = test::chain("c", 0, {0});
+  const Schedule late = segments_at(full, {190'000, 192'500, 350'000, 358'000});
+  const Schedule quick = segments_at(lite, {40'000, 42'500, 50'000, 60'000});
+  ASSERT_TRUE(validate(full, late)) << validate(full, late).error().message;
+  ASSERT_TRUE(validate(lite, quick)) << validate(lite, quick).error().message;
+  const Mode from{&full, &late};
+  const Mode to{&lite, &quick};
+  const Status status = validate_change(from, to);
+  ASSERT_FALSE(status);
+  // Until the old segment, its guard of 1 ms included, is over.
+  const Tick end = late.slots[2].end - late.clock.ticks + 1000 - 150'000;
+  const Duration drain = microseconds(end) + full.board.clock_error;
+  EXPECT_THAT(status.error().message, AllOf(HasSubstr("begins after 150.000 ms"), HasSubstr(ms_text(drain))));
+  EXPECT_TRUE(validate_change(from, to, drain)) << validate_change(from, to, drain).error().message;
+  EXPECT_FALSE(validate_change(from, to, drain - nanoseconds(1)));
+}
+
+// The last old job reaches the GPU 50 ms after the change, and the new table uses it before: but then the guard of the
+// job before is not over.
+TEST(Segments, AChangeSeesTheGuardOfTheJobBeforeTheLast) {
+  Problem full = one_gpu_job();
+  full.name = "full";
+  full.chains[0] = test::chain("c", 0, {0});
+  Problem lite = full;
+  lite.name = "lite";
+  lite.hyperperiod = milliseconds(200);
+  lite.stages[0].name = "other";
+  full.stages[0].variants[0].budgets[0].segments[2].guard = milliseconds(90);
+  const Schedule late = segments_at(full, {90'000, 92'500, 150'000, 160'000});
+  const Schedule quick = segments_at(lite, {5'000, 8'000, 20'000, 30'000});
+  ASSERT_TRUE(validate(full, late)) << validate(full, late).error().message;
+  ASSERT_TRUE(validate(lite, quick)) << validate(lite, quick).error().message;
+  const Mode from{&full, &late};
+  const Mode to{&lite, &quick};
+  const Status status = validate_change(from, to);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, HasSubstr("begins after 20.000 ms"));
+  const Tick end = late.slots[2].end - late.clock.ticks + 90'000 - 20'000;  // then the last one's guard is in the way
+  const Duration drain = microseconds(end) + full.board.clock_error;
   EXPECT_TRUE(validate_change(from, to, drain)) << validate_change(from, to, drain).error().message;
   EXPECT_FALSE(validate_change(from, to, drain - nanoseconds(1)));
 }
