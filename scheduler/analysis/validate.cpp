@@ -13,6 +13,7 @@ namespace takt::sched {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr Duration kMostTime = seconds(1000);  // of a budget or guard, as in a problem that passes check()
 
 // What of a table is checked. Scaled budgets keep bindings that a shorter producer would no longer make exact.
 struct Scope {
@@ -126,6 +127,11 @@ class Validator {
       if (choice.variant >= stage.variants.size()) return refuse("stage '" + stage.name + "' uses an unknown variant");
       const Variant& variant = stage.variants[choice.variant];
       // More time than declared does no harm: a table made for two cores may be run on one where its slots suffice.
+      const auto too_long = [](const Segment& s) { return s.time > kMostTime || s.guard > kMostTime; };
+      const std::vector<Segment>& chosen = choice.budget.segments;
+      if (choice.budget.time > kMostTime || std::any_of(chosen.begin(), chosen.end(), too_long)) {
+        return refuse("stage '" + stage.name + "' uses a budget or a guard of more than 1000 s");
+      }
       const bool declared = std::any_of(variant.budgets.begin(), variant.budgets.end(), [&](const Budget& budget) {
         return budget.cores == choice.budget.cores && budget.time <= choice.budget.time &&
                budget.interference == choice.budget.interference && covers(choice.budget.segments, budget.segments);
@@ -155,6 +161,7 @@ class Validator {
     }
     if (clock.ticks <= 0 || clock.ticks < (clock.hyperperiod.ns + 999) / 1000)
       return refuse("its tick is longer than 1 us");
+    if (clock.ticks > clock.hyperperiod.ns) return refuse("its tick is shorter than 1 ns");
     if (problem_.ticks != 0 && clock.ticks != problem_.ticks) {
       return refuse("it has " + std::to_string(clock.ticks) + " ticks; modes share a tick of H / " +
                     std::to_string(problem_.ticks));
@@ -170,11 +177,21 @@ class Validator {
 
   // Each stage has its jobs with all their segments, in order, on its home cores.
   Status slots() {
+    // As many slots as the rates of the table ask for, before anything is laid out by job: then none is missing unless
+    // one appears twice.
+    std::int64_t wanted = 0;
+    for (const Choice& choice : schedule_.choices) {
+      segments_.push_back(segments_of(choice.budget));
+      wanted += choice.rate * static_cast<std::int64_t>(segments_.back().size());
+    }
+    if (wanted > static_cast<std::int64_t>(schedule_.slots.size())) {
+      return refuse("it has " + std::to_string(schedule_.slots.size()) + " slots, its jobs have " +
+                    std::to_string(wanted) + " segments");
+    }
     by_job_.resize(problem_.stages.size());
     for (std::size_t i = 0; i < problem_.stages.size(); ++i) {
-      segments_.push_back(segments_of(schedule_.choices[i].budget));
       by_job_[i].assign(static_cast<std::size_t>(schedule_.choices[i].rate),
-                        std::vector<const Slot*>(segments_.back().size(), nullptr));
+                        std::vector<const Slot*>(segments_[i].size(), nullptr));
     }
     const Slot* before = nullptr;
     for (const Slot& slot : schedule_.slots) {
@@ -208,11 +225,6 @@ class Validator {
     }
     for (std::uint32_t stage = 0; stage < by_job_.size(); ++stage) {
       for (std::uint32_t job = 0; job < by_job_[stage].size(); ++job) {
-        for (const Slot* slot : by_job_[stage][job]) {
-          if (slot == nullptr) {
-            return refuse("stage '" + problem_.stages[stage].name + "' has no slot for job " + std::to_string(job));
-          }
-        }
         for (const Slot* slot : by_job_[stage][job]) {
           if (!segments_[stage][slot->segment].unit && slot->cores != first_of(stage, 0).cores) {
             return refuse(name(*slot) + " is not on the stage's home cores");
@@ -365,9 +377,10 @@ class Validator {
         const Stretch beside = stretch(other, other);
         for (const std::int64_t turn : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}}) {
           const std::int64_t shift = turn * problem_.hyperperiod.ns;
-          if (beside.start_ns + shift >= own.end_ns || beside.end_ns + shift <= own.start_ns) continue;
+          const std::int64_t error = apart(own, beside).ns;  // each core has its own timeline
+          if (beside.start_ns + shift >= own.end_ns + error || beside.end_ns + shift + error <= own.start_ns) continue;
           return refuse(name(slot) + " has a budget for interference '" + name_of(bears) + "', and the " + name(other) +
-                        " runs beside it");
+                        " runs beside it, or is closer than the clock error");
         }
       }
     }
@@ -471,6 +484,11 @@ class Validator {
           // On one timeline program order suffices; across timelines the clocks may differ.
           const bool same = consumer.cores.size() == 1 && producer.cores.back() == consumer.cores[0];
           const Duration error = same ? Duration{} : problem_.board.clock_error;
+          // The newest output that is there is at most so many hyperperiods old: a job lasts no longer than one.
+          if (binding.producer_shift < -5 - error.ns / problem_.hyperperiod.ns) {
+            return refuse(where + "bound to a job " +
+                          std::to_string(-static_cast<std::int64_t>(binding.producer_shift)) + " hyperperiods ago");
+          }
           const std::int64_t there = end_ns(producer) + binding.producer_shift * problem_.hyperperiod.ns + error.ns;
           if (there > start_ns(consumer)) {
             return refuse(where + "the bound job's output is there at " + ms_text({there}) + ", " +

@@ -39,6 +39,9 @@ Status check_names(const std::vector<T>& list, const char* kind) {
 
 // Longest time of anything in a problem: sums of a few stay far from the end of 64 bits.
 constexpr Duration kMostTime = seconds(1000);
+constexpr Duration kMostClockError = milliseconds(1);
+constexpr std::int64_t kMostMemory = std::int64_t{1} << 50;    // of the board, and of all stages together
+constexpr std::int64_t kMostWork = 1'000'000'000'000'000'000;  // ns of all jobs in a hyperperiod
 constexpr std::size_t kMostSegments = 16;
 constexpr std::int64_t kMostTurns = 10'000;  // hyperperiods that a walk over several locked sensors may take
 
@@ -190,6 +193,44 @@ Status check_stage(const Problem& problem, std::size_t index) {
     if (!producers.insert(input.source).second) {
       return fail(Code::kConfiguration,
                   which + "reads stage '" + problem.stages[input.source].name + "' a second time");
+    }
+  }
+  return {};
+}
+
+// What every sum over jobs or variants stays below, whatever is chosen: fits in 64 bits with room to spare.
+Status check_sums(const Problem& problem) {
+  Duration windows;
+  for (const Core& core : problem.board.cores) {
+    windows = std::max(windows, core.wakeup_window + core.publish_window);
+  }
+  std::int64_t memory = 0;
+  std::int64_t work = 0;
+  for (const Stage& stage : problem.stages) {
+    const std::string where = "stage '" + stage.name + "': ";
+    std::int64_t most = 0;
+    Duration longest;
+    for (const Variant& variant : stage.variants) {
+      if (variant.resident > kMostMemory || variant.arena > kMostMemory) {
+        return fail(Code::kConfiguration,
+                    where + "variant '" + variant.name + "' needs more memory than any board has");
+      }
+      most = std::max(most, variant.resident + variant.arena);
+      for (const Budget& budget : variant.budgets) {
+        Duration job;
+        for (const Segment& segment : segments_of(budget)) job += windows + segment.time + segment.guard;
+        longest = std::max(longest, job);
+      }
+    }
+    memory += most;
+    if (memory > kMostMemory) {
+      return fail(Code::kConfiguration, where + "with the stages before it, it needs more memory than any board has");
+    }
+    work += longest.ns * *std::max_element(stage.rates.begin(), stage.rates.end());
+    if (work > kMostWork) {
+      return fail(Code::kConfiguration, where + "with the stages before it, its jobs need " +
+                                            std::to_string(kMostWork / 1'000'000'000) +
+                                            " s or more in one hyperperiod; lower its rates or its budgets");
     }
   }
   return {};
@@ -391,8 +432,12 @@ Status check(const Problem& problem) {
                 "the hyperperiod of " + ms_text(problem.hyperperiod) + " is out of range; allowed: 0.01 ms to 100 s");
   }
   if (problem.board.cores.empty()) return fail(Code::kConfiguration, "the board has no core");
-  if (problem.board.memory < 0) return fail(Code::kConfiguration, "the board's memory is negative");
-  if (problem.board.clock_error.ns < 0) return fail(Code::kConfiguration, "the board's clock error is negative");
+  if (problem.board.memory < 0 || problem.board.memory > kMostMemory) {
+    return fail(Code::kConfiguration, "the board's memory must lie in 0 B to " + bytes_text(kMostMemory));
+  }
+  if (problem.board.clock_error.ns < 0 || problem.board.clock_error > kMostClockError) {
+    return fail(Code::kConfiguration, "the board's clock error must lie in 0 to 1 ms");
+  }
   TAKT_RETURN_IF_ERROR(check_names(problem.board.cores, "core"));
   std::set<int> cpus;
   for (const Core& core : problem.board.cores) {
@@ -419,11 +464,12 @@ Status check(const Problem& problem) {
   if (problem.stages.empty()) return fail(Code::kConfiguration, "no stage");
   TAKT_RETURN_IF_ERROR(check_names(problem.stages, "stage"));
   for (std::size_t i = 0; i < problem.stages.size(); ++i) TAKT_RETURN_IF_ERROR(check_stage(problem, i));
+  TAKT_RETURN_IF_ERROR(check_sums(problem));
   std::int64_t unit = 1;
   for (const Stage& stage : problem.stages) {
     for (const std::int64_t rate : stage.rates) {
       unit = std::lcm(unit, rate);
-      if (unit > 1'000'000'000) {
+      if (unit > problem.hyperperiod.ns / 1000) {  // a tick, H / (1000 * unit) or longer, is never below 1 ns
         return fail(Code::kConfiguration,
                     "stage '" + stage.name + "': its rates have no practical common multiple with the other stages'");
       }

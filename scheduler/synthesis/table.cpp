@@ -58,6 +58,11 @@ Table::Table(const Problem& problem, const Choices& choices)
       lines_(problem.board.cores.size() + problem.board.units.size() + problem.mutexes.size(), Timeline(clock_.ticks)),
       load_(problem.board.cores.size(), 0),
       placements_(problem.stages.size()) {
+  // What bears nothing beside it asks for the clock error on both sides, so everybody leaves it behind.
+  const bool alone = std::any_of(choices.begin(), choices.end(), [](const Choice& choice) {
+    return choice.budget.interference == Interference::kNone;
+  });
+  if (alone) behind_ = clock_error_;
   for (const Core& core : problem.board.cores) {
     allowed_.push_back(static_cast<Tick>(std::floor(static_cast<double>(clock_.ticks) * (1.0 - idle_share(core)))));
   }
@@ -134,7 +139,7 @@ std::optional<std::size_t> Table::arena_line(std::size_t stage) const {
 Tick Table::occupied(std::size_t stage, Tick length, std::size_t core) const {
   const double share = problem_->board.cores[core].reserve;
   const auto with_reserve = static_cast<Tick>(std::ceil(static_cast<double>(length) / (1.0 - share)));
-  return std::max(with_reserve, length + clock_.ticks_up(problem_->stages[stage].slack));
+  return std::max(with_reserve, length + std::max(behind_, clock_.ticks_up(problem_->stages[stage].slack)));
 }
 
 std::optional<Placement> Table::fit(std::size_t stage, const std::vector<std::uint32_t>& cores, Tick anchor) const {

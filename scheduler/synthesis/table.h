@@ -57,7 +57,8 @@ class Table {
   // The segments of a stage's jobs on these cores. A slot is w + budget long, and p longer where the job ends: windows
   // of the slowest core, plus what rounding to nanoseconds may take away. Behind it a core stays free for its share of
   // the housekeeping reserve, or for the stage's slack, so that the reserve is spread over the hyperperiod in
-  // proportion to the load; a unit for the guard; both units and mutexes for the clock error.
+  // proportion to the load; a unit for the guard; units, mutexes and, where something runs alone, cores for the clock
+  // error.
   [[nodiscard]] std::vector<Step> steps(std::size_t stage, const std::vector<std::uint32_t>& cores) const;
   // How long a slot of that length takes a core, with what stays free behind it.
   [[nodiscard]] Tick occupied(std::size_t stage, Tick length, std::size_t core) const;
@@ -95,6 +96,7 @@ class Table {
   Choices choices_;
   TickClock clock_;
   Tick clock_error_ = 0;
+  Tick behind_ = 0;  // every slot on a core, at least
   std::vector<Timeline> lines_;
   std::vector<Tick> load_;     // slot ticks by core
   std::vector<Tick> allowed_;  // most slot ticks by core

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -68,7 +69,7 @@ TEST(Validate, RefusesAnotherClock) {
 }
 
 TEST(Validate, RefusesMissingDoubledAndMisplacedSlots) {
-  EXPECT_THAT(after([](Schedule& s) { s.slots.pop_back(); }), HasSubstr("has no slot for job"));
+  EXPECT_THAT(after([](Schedule& s) { s.slots.pop_back(); }), HasSubstr("it has 6 slots, its jobs have 7"));
   EXPECT_THAT(after([](Schedule& s) { s.slots.push_back(s.slots.back()); }), HasSubstr("twice"));
   EXPECT_THAT(after([](Schedule& s) { s.slots[0].stage = 9; }), HasSubstr("unknown stage"));
   EXPECT_THAT(after([](Schedule& s) { s.slots[0].job = 9; }), HasSubstr("job number 9"));
@@ -83,6 +84,32 @@ TEST(Validate, RefusesMissingDoubledAndMisplacedSlots) {
               HasSubstr("home cores"));
   EXPECT_THAT(after([](Schedule& s) { std::swap(slot_of(s, 0, 0).job, slot_of(s, 0, 1).job); }),
               HasSubstr("does not follow its predecessor"));
+}
+
+// Figures that no table has, such as of a file made to harm: refused before anything is computed or laid out with them.
+TEST(Validate, RefusesFiguresThatDoNotFit) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_THAT(after([](Schedule& s) { s.clock.ticks = kMost / 6000 * 6000; }), HasSubstr("shorter than 1 ns"));
+  EXPECT_THAT(after([](Schedule& s) { s.bindings[0].producer_shift = std::numeric_limits<std::int32_t>::min(); }),
+              HasSubstr("2147483648 hyperperiods ago"));
+  EXPECT_THAT(after([](Schedule& s) { s.choices[0].budget.time = {kMost}; }), HasSubstr("more than 1000 s"));
+  // 99000 jobs of 16 segments are promised, seven slots are there.
+  const auto promise = [](Budget& budget) { budget.segments.assign(16, {std::nullopt, budget.time, {}, {}}); };
+  EXPECT_THAT(after(
+                  [&](Schedule& s) {
+                    s.clock.ticks = 99'000'000;
+                    s.choices[0].rate = 99'000;
+                    promise(s.choices[0].budget);
+                    s.choices[0].budget.time = s.choices[0].budget.time * 16;
+                  },
+                  [&](Problem& p) {
+                    p.stages[0].rates = {99'000};
+                    Budget& budget = p.stages[0].variants[0].budgets[0];
+                    promise(budget);
+                    budget.time = budget.time * 16;
+                    p.sensors[0].phase.reset();
+                  }),
+              HasSubstr("it has 7 slots"));
 }
 
 TEST(Validate, RefusesShortSlotsByTheFigure) {
@@ -112,6 +139,34 @@ TEST(Validate, RefusesOverlapAlsoAroundTheEndOfTheHyperperiod) {
                 lidar.end = lidar.start + s.clock.ticks + 10;
               }),
               HasSubstr("overlaps"));
+}
+
+// What bears nothing beside it keeps the clock error to both sides on other cores; on its own core there is one clock.
+TEST(Validate, KeepsTheClockErrorAroundWhatRunsAlone) {
+  Problem problem = test::single();
+  problem.board = test::two_cores(0);
+  problem.board.clock_error = microseconds(20);
+  problem.stages.push_back(problem.stages[0]);
+  problem.stages[1].name = "b";
+  problem.stages[0].variants[0].budgets[0].interference = Interference::kNone;
+  Schedule schedule;
+  schedule.clock = {milliseconds(100), 100'000};
+  for (const Stage& stage : problem.stages) schedule.choices.push_back({1, 0, stage.variants[0].budgets[0]});
+  const auto with = [&](std::uint32_t core, Tick distance) {
+    constexpr Tick kLength = 12'000;
+    schedule.slots = {{0, 0, {0}, 20'000, 20'000 + kLength}, {1, 0, {core}, 20'000 + kLength + distance, 0}};
+    if (distance < 0) schedule.slots[1].start = 20'000 - kLength + distance;
+    schedule.slots[1].end = schedule.slots[1].start + kLength;
+    if (distance < 0) std::swap(schedule.slots[0], schedule.slots[1]);
+    schedule.bounds = {walk(problem, schedule, 0)};
+    const Status status = validate(problem, schedule);
+    return status ? "accepted" : status.error().message;
+  };
+  EXPECT_EQ(with(1, 20), "accepted");
+  EXPECT_EQ(with(1, -20), "accepted");
+  EXPECT_THAT(with(1, 19), AllOf(HasSubstr("'interference'"), HasSubstr("closer than the clock error")));
+  EXPECT_THAT(with(1, -19), HasSubstr("closer than the clock error"));
+  EXPECT_EQ(with(0, 0), "accepted");
 }
 
 TEST(Validate, RefusesTooLittleSlack) {

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 
 #include "scheduler/model/model.h"
 #include "tests/scheduler/synthesis/problems.h"
@@ -139,6 +140,40 @@ TEST(Check, NamesTheFault) {
                 p.stages[1].rates = {99'989};
               }),
               HasSubstr("common multiple"));
+}
+
+// Every figure may come out of a file: whatever passes can be added up over all jobs and variants.
+TEST(Check, BoundsWhatIsAddedUp) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const auto message = [](auto change) {
+    Problem problem = test::perception();
+    change(problem);
+    const Status status = check(problem);
+    return status ? std::string("accepted") : status.error().message;
+  };
+  EXPECT_THAT(message([](Problem& p) { p.board.clock_error = {kMost}; }), HasSubstr("0 to 1 ms"));
+  EXPECT_THAT(message([](Problem& p) { p.board.memory = kMost; }), HasSubstr("memory must lie in"));
+  EXPECT_THAT(message([](Problem& p) { p.stages[0].variants[0].resident = kMost; }), HasSubstr("than any board has"));
+  EXPECT_THAT(message([](Problem& p) { p.stages[0].variants[0].arena = kMost; }), HasSubstr("than any board has"));
+  // Each by itself would be allowed.
+  EXPECT_THAT(message([](Problem& p) {
+                for (Stage& stage : p.stages) stage.variants[0].resident = std::int64_t{1} << 49;
+              }),
+              HasSubstr("'radar_detect': with the stages before it"));
+  EXPECT_THAT(message([](Problem& p) {
+                p.hyperperiod = seconds(100);
+                for (Sensor& sensor : p.sensors) sensor.phase.reset();
+                for (std::size_t s = 0; s < 11; ++s) {
+                  Stage stage = p.stages[0];
+                  stage.name = "heavy" + std::to_string(s);
+                  stage.rates = {100'000};
+                  for (Budget& budget : stage.variants[0].budgets) budget.time = seconds(1000);
+                  p.stages.push_back(stage);
+                }
+              }),
+              HasSubstr("'heavy9': with the stages before it, its jobs need 1000000000 s"));
+  // More jobs than ticks of 1 ns and a thousand ticks per job would leave.
+  EXPECT_THAT(message([](Problem& p) { p.stages[0].rates = {99'991, 7}; }), HasSubstr("common multiple"));
 }
 
 }  // namespace
