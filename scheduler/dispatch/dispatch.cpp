@@ -27,7 +27,6 @@ Status check(const Problem& problem, const Schedule& schedule, const std::vector
              const DispatchOptions& options) {
   TAKT_RETURN_IF_ERROR(can_dispatch(problem, schedule));
   if (!(options.rate > 0)) return fail(Code::kUsage, "the replay rate must be above 0");
-  TAKT_RETURN_IF_ERROR(can_dispatch(problem, schedule));
   if (hosts.size() != problem.stages.size() || schedule.choices.size() != problem.stages.size()) {
     return inconsistent("stages, choices and hosts differ in number");
   }
