@@ -306,7 +306,7 @@ std::string skips_text(const Problem& problem, const Schedule& schedule) {
 
 std::string levels_text(const Answer& answer) {
   if (answer.levels.empty()) return "";
-  std::vector<std::vector<std::string>> rows{{"level", "table", "no table below", "gap"}};
+  std::vector<std::vector<std::string>> rows{{"level", "table", "none like it below", "gap"}};
   for (const Level& level : answer.levels) {
     char value[32];
     char bound[32];
@@ -314,7 +314,8 @@ std::string levels_text(const Answer& answer) {
     std::snprintf(bound, sizeof bound, "%.4f", level.bound);
     rows.push_back({level.name, value, bound, percent_text(level.gap())});
   }
-  return "\nObjective, most important first\n" + columns(rows, 1, 4);
+  return "\nObjective, most important first\n" + columns(rows, 1, 4) +
+         "  like it: with the same choices, each slot followed by its core's share of the reserve\n";
 }
 
 std::string loads_text(const Problem& problem, const Schedule& schedule, std::optional<double> with_new_table) {

@@ -287,8 +287,8 @@ const char* name_of(Verdict verdict);
 
 struct Certificate;  // certificate.h
 
-// One level of the objective, most important first: what the table has, and what no table with its choices can be
-// better than.
+// One level of the objective, most important first: what the table has, and what no table like it can be better than:
+// of its choices, with each slot followed by its core's share of the reserve (scheduler/synthesis/README.md).
 struct Level {
   std::string name;
   double value = 0;

@@ -147,7 +147,7 @@ Schedule to_schedule(const Problem& problem, const Table& table) {
   return schedule;
 }
 
-// The levels of the objective, each with what no table of the same choices can be better than; `worst` as proved.
+// The levels of the objective, each with what no table like it can be better than (Level); `worst` as proved.
 std::vector<Level> levels_of(const Problem& problem, const Table& table, double worst) {
   const Score score = Evaluator(problem).score(table);
   Options options;
@@ -425,12 +425,13 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
                     " nodes; search longer";
     return answer;
   }
-  answer.reason = "no table was found within " + std::to_string(options.node_limit) + " nodes over " +
-                  std::to_string(tried) + (tried == 1 ? " combination" : " combinations") +
-                  " of variant, rate and cores, and " +
-                  (exactly_refuted == tried && all_listed
-                       ? "an exact search finds that none exists, but no rule proves it in a way that can be replayed. "
-                       : "no rule proves that none exists. ");
+  answer.reason =
+      "no table was found within " + std::to_string(options.node_limit) + " nodes over " + std::to_string(tried) +
+      (tried == 1 ? " combination" : " combinations") + " of variant, rate and cores, and " +
+      (exactly_refuted == tried && all_listed
+           ? "an exact search finds that none exists with each core's reserve spread behind its slots, but no "
+             "rule proves it in a way that can be replayed. "
+           : "no rule proves that none exists. ");
   if (best.table) {
     answer.schedule = to_schedule(problem, *best.table);
     answer.levels = levels_of(problem, *best.table, least_worst(problem, best.table->choices()));

@@ -104,14 +104,15 @@ class ShopModel : public Gecode::IntMinimizeSpace {
 };
 
 // A pipeline whose stages all run once per hyperperiod on one core each, with home cores to choose: jobs on circles of
-// `turn` ticks, on each core no more than `room` of them. Minimises the longest chain from the start of its first slot
-// to the end of its last, every consumer being bound to the newest output of its producers that is complete at its
-// start.
+// `turn` ticks, on each core no more than `room` of them; behind a job its core stays free to the end of `taken`.
+// Minimises the longest chain from the start of its first slot to the end of its last, every consumer being bound to
+// the newest output of its producers that is complete at its start.
 struct Ring {
   int turn = 0;
   int room = 0;
   int cores = 0;
   std::vector<int> lengths;              // by stage
+  std::vector<int> taken;                // by stage: from the start on, not below its length
   std::vector<std::vector<int>> chains;  // stages in order
   std::vector<int> extras;               // by chain: added to its length before chains are compared
 };
@@ -128,8 +129,8 @@ class RingModel : public Gecode::IntMinimizeSpace {
       for (int b = a + 1; b < n; ++b) {
         const Gecode::BoolVar together = Gecode::expr(*this, homes_[a] == homes_[b]);
         const Gecode::BoolVar first(*this, 0, 1);
-        const int la = ring.lengths[static_cast<std::size_t>(a)];
-        const int lb = ring.lengths[static_cast<std::size_t>(b)];
+        const int la = ring.taken[static_cast<std::size_t>(a)];
+        const int lb = ring.taken[static_cast<std::size_t>(b)];
         Gecode::rel(*this, (together && first) >> (starts_[b] >= starts_[a] + la));
         Gecode::rel(*this, (together && first) >> (starts_[a] + ring.turn >= starts_[b] + lb));
         Gecode::rel(*this, (together && !first) >> (starts_[a] >= starts_[b] + lb));

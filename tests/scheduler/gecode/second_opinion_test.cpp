@@ -58,12 +58,13 @@ TEST(Gecode, PublishedShopsHaveTheSameOptimum) {
 
 // Stages that run once per hyperperiod, sensors triggered by the table at unknown phases: the latency of a chain is its
 // length on the circle plus what its sensor adds, so that a model of a few lines says what the best table is.
-Problem ring_problem(std::uint64_t seed, test::Ring& ring) {
+Problem ring_problem(std::uint64_t seed, bool with_reserve, test::Ring& ring) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random() % n); };
   Problem problem;
-  problem.name = "ring " + std::to_string(seed);
+  problem.name = "ring " + std::to_string(seed) + (with_reserve ? " with a reserve" : "");
   problem.board = test::two_cores(0);
+  for (Core& core : problem.board.cores) core.reserve = with_reserve ? 0.2 : 0;
   problem.board.clock_error = {};
   const int cores = 1 + static_cast<int>(below(2));
   if (cores == 1) problem.board.cores.pop_back();
@@ -142,23 +143,26 @@ TEST(Gecode, NoTableIsBetterThanItsAndNoBoundIsAboveIt) {
   int asked = 0;
   int equal = 0;
   int proved = 0;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t at = 0; at < 72; ++at) {
+    const std::uint64_t seed = at / 2;
     test::Ring ring;
-    const Problem problem = ring_problem(seed, ring);
+    const Problem problem = ring_problem(seed, at % 2 == 1, ring);
     if (!check(problem)) continue;
     const Answer answer = synthesize(problem, {seed, 20'000});
     if (answer.verdict != Verdict::kFeasible) continue;
     ASSERT_TRUE(validate(problem, *answer.schedule)) << problem.name;
-    // In steps of 10 us: slots are whole multiples but for the rounding that the table adds to each.
-    constexpr std::int64_t kStep = 10'000;
+    // In steps of 5 us: slots, and what a reserve of a fifth keeps free behind them, are whole multiples but for the
+    // rounding that the table adds to each.
+    constexpr std::int64_t kStep = 5'000;
     ring.turn = static_cast<int>(problem.hyperperiod.ns / kStep);
-    // Each slot that takt makes is a tick longer than the definition asks: a core that is full to the last step at
-    // 94 % does not hold them.
-    ring.room = static_cast<int>(std::floor(ring.turn * (1.0 - kLeastIdleShare))) - 1;
-    ring.lengths.clear();
+    // Each slot that takt makes is a tick longer than the definition asks: a core that is full to the last step does
+    // not hold them.
+    ring.room = static_cast<int>(std::floor(ring.turn * (1.0 - idle_share(problem.board.cores[0])))) - 1;
     for (const Stage& stage : problem.stages) {
       ring.lengths.push_back(
           static_cast<int>((stage.variants[0].budgets[0].time + milliseconds(1) + microseconds(500)).ns / kStep));
+      // takt spreads a core's reserve: each slot is followed by its share.
+      ring.taken.push_back(problem.board.cores[0].reserve > 0 ? ring.lengths.back() * 5 / 4 : ring.lengths.back());
     }
     double rounding = 0;
     for (const Chain& chain : problem.chains) {
@@ -166,7 +170,7 @@ TEST(Gecode, NoTableIsBetterThanItsAndNoBoundIsAboveIt) {
       const Sensor& sensor = problem.sensors[chain.sensor];
       // The sample just missed its latch: a whole period, and the longest delay.
       ring.extras.push_back(static_cast<int>((problem.hyperperiod + sensor.delay_max).ns / kStep));
-      rounding = std::max(rounding, static_cast<double>(chain.stages.size() + 2) * 2'000.0);
+      rounding = std::max(rounding, static_cast<double>(problem.stages.size() + 2) * 3'000.0);
     }
     const auto theirs = test::ask_gecode<test::RingModel>(ring, 1'000);
     if (!theirs.complete || !theirs.best) continue;
