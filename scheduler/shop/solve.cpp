@@ -342,12 +342,32 @@ Outcome search(const Shop& shop, const Limits& limits, std::optional<Plan> start
   std::mt19937_64 random(limits.seed);
   std::uint64_t nearby = 0;  // conflicts of neighbourhoods, and what walks cost
   constexpr std::uint64_t kMovesOfAConflict = 10;
-  constexpr std::uint64_t kMovesOfAWalk = 20000;
+  constexpr std::uint64_t kMovesOfAWalk = 10000;
+  constexpr int kWalksOfARound = 6;
   const bool walks = around && outcome.plan && Tabu::applies(shop);
+  // Walks start between two of the best plans so far: one plan alone is a place that they do not get away from.
+  constexpr std::size_t kKept = 6;
+  std::vector<Plan> kept;
   const auto walk = [&](std::uint64_t moves) {
     const Time enough = std::max(outcome.lower_bound, limits.good_enough.value_or(outcome.lower_bound));
-    Plan found = Tabu(shop, paths).improve(*outcome.plan, moves, enough, random, out_of_time);
+    Tabu search_nearby(shop, paths);
+    Plan from = *outcome.plan;
+    if (kept.size() == kKept) {
+      const std::size_t a = random() % kKept, b = random() % (kKept - 1);
+      from = search_nearby.mix(kept[a], kept[b < a ? b : b + 1], random);
+    } else if (!kept.empty()) {
+      from = search_nearby.scatter(random);
+    }
+    Plan found = search_nearby.improve(from, moves, enough, random, out_of_time);
     nearby += moves / kMovesOfAConflict;
+    const bool known = std::any_of(kept.begin(), kept.end(),
+                                   [&](const Plan& k) { return k.starts == found.starts && k.modes == found.modes; });
+    if (!known) {
+      const auto at = std::upper_bound(kept.begin(), kept.end(), found.objective,
+                                       [](Time o, const Plan& k) { return o < k.objective; });
+      kept.insert(at, found);
+      if (kept.size() > kKept) kept.pop_back();
+    }
     if (found.objective >= outcome.plan->objective) return false;
     outcome.plan = std::move(found);
     return true;
@@ -405,7 +425,9 @@ Outcome search(const Shop& shop, const Limits& limits, std::optional<Plan> start
     if (!possible || done()) break;
     engine.back_to_root();
     engine.recall_phases();
-    if (walks && walk(kMovesOfAWalk)) possible = model.demand_better_than(outcome.plan->objective);
+    bool better = false;
+    for (int k = 0; walks && k < kWalksOfARound && !done() && !out_of_time(); ++k) better |= walk(kMovesOfAWalk);
+    if (better) possible = model.demand_better_than(outcome.plan->objective);
     if (!possible || done()) break;
     for (int trial = 0; around && outcome.plan && trial < 40 && !out_of_time() && !done(); ++trial) {
       const Neighbourhood near = neighbourhood(shop, paths, *outcome.plan, random);

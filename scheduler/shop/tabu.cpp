@@ -145,6 +145,63 @@ void Tabu::each_move(std::uint32_t job, const Visit& visit) {
   }
 }
 
+// One of the longest paths: from a job that nothing holds back to one that ends it.
+void Tabu::longest_path(Time objective, std::mt19937_64& random, std::vector<std::uint32_t>* path) const {
+  const auto is_critical = [&](std::uint32_t j) { return head_[j] + duration(j) + tail_[j] == objective; };
+  std::uint32_t at = kNone;
+  std::uint64_t seen = 0;
+  const auto offer = [&](std::uint32_t j) {
+    if (random() % ++seen == 0) at = j;
+  };
+  for (const std::uint32_t j : order_) {
+    if (head_[j] == std::max<Time>(shop_->jobs[j].release, 0) && is_critical(j)) offer(j);
+  }
+  while (at != kNone) {
+    path->push_back(at);
+    const std::uint32_t from = at;
+    const Time end = head_[from] + duration(from);
+    at = kNone;
+    seen = 0;
+    for (const std::uint32_t o : paths_->after[from]) {
+      const Order& order = shop_->orders[o];
+      if (head_[order.after] == end + order.delay && is_critical(order.after)) offer(order.after);
+    }
+    const std::uint32_t next = after_[from];
+    if (next != kNone && head_[next] == end && is_critical(next)) offer(next);
+  }
+}
+
+Plan Tabu::scatter(std::mt19937_64& random) {
+  const std::size_t n = shop_->jobs.size();
+  Plan out;
+  out.starts.assign(n, 0);
+  out.modes.assign(n, 0);
+  for (const std::size_t j : paths_->order) {
+    for (const std::uint32_t o : paths_->before[j]) {
+      out.starts[j] = std::max(out.starts[j], out.starts[shop_->orders[o].before] + 1);
+    }
+    out.starts[j] += static_cast<Time>(random() % 100);
+    out.modes[j] = static_cast<std::uint32_t>(random() % shop_->jobs[j].modes.size());
+  }
+  load(out);
+  sort();
+  measure();
+  return plan();
+}
+
+Plan Tabu::mix(const Plan& a, const Plan& b, std::mt19937_64& random) {
+  Plan out = a;
+  const Time share = 1 + static_cast<Time>(random() % 3);
+  for (std::uint32_t j = 0; j < out.starts.size(); ++j) {
+    out.starts[j] = share * a.starts[j] + (4 - share) * b.starts[j];
+    if (random() % 4 >= static_cast<std::uint64_t>(share)) out.modes[j] = b.modes[j];
+  }
+  load(out);
+  sort();
+  measure();
+  return plan();
+}
+
 Plan Tabu::improve(const Plan& start, std::uint64_t moves, Time enough, std::mt19937_64& random,
                    const std::function<bool()>& stop) {
   const std::size_t n = shop_->jobs.size();
@@ -177,9 +234,7 @@ Plan Tabu::improve(const Plan& start, std::uint64_t moves, Time enough, std::mt1
         now = measure();
       }
     }
-    for (std::uint32_t j = 0; j < n; ++j) {
-      if (head_[j] + duration(j) + tail_[j] == now) critical.push_back(j);
-    }
+    longest_path(now, random, &critical);
     Move chosen;
     Move fallback;
     std::uint64_t ties = 0;

@@ -23,6 +23,13 @@ class Tabu {
   Plan improve(const Plan& plan, std::uint64_t moves, Time enough, std::mt19937_64& random,
                const std::function<bool()>& stop);
 
+  // Any plan: every way to run and every order that the shop allows may come out.
+  Plan scatter(std::mt19937_64& random);
+
+  // A plan between two: each job's mode is one's or the other's, and jobs of a machine follow each other by a weighted
+  // sum of their starts in both. Orders hold in both, so they hold in the sum.
+  Plan mix(const Plan& a, const Plan& b, std::mt19937_64& random);
+
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
   struct Move {
@@ -39,6 +46,7 @@ class Tabu {
   void put_in(std::uint32_t job, std::uint32_t mode, std::uint32_t after);
   void sort();
   Time measure();
+  void longest_path(Time objective, std::mt19937_64& random, std::vector<std::uint32_t>* path) const;
   [[nodiscard]] std::uint32_t machine(std::uint32_t job, std::uint32_t mode) const {
     return shop_->jobs[job].modes[mode].uses[0].resource;
   }
