@@ -82,14 +82,17 @@ class Control {
   }
 
   // Conditions and trip counts, as scalars.
-  Result<ValueId> scalar(ValueId id, DType dtype, const char* what) {
+  Status one(ValueId id, DType dtype, const char* what) const {
     const ir::Type& t = type(id);
-    if (t.dtype != dtype || t.shape.elements() != 1 || t.count != kNoValue) {
-      return refuse(std::string("its ") + what + " is " + to_string(t) + "; expected one " + kernels::name_of(dtype));
-    }
-    if (t.shape.rank == 0) return id;
+    if (t.dtype == dtype && t.shape.elements() == 1 && t.count == kNoValue) return {};
+    return refuse(std::string("its ") + what + " is " + to_string(t) + "; expected one " + kernels::name_of(dtype));
+  }
+  Result<ValueId> scalar(ValueId id, DType dtype, const char* what) {
+    TAKT_RETURN_IF_ERROR(one(id, dtype, what));
+    if (type(id).shape.rank == 0) return id;
     return reshape(id, {});
   }
+  // Of a value that is one bool.
   [[nodiscard]] std::optional<bool> known(ValueId condition) const {
     const auto& constant = graph_[condition].constant;
     if (!constant) return std::nullopt;
@@ -216,6 +219,7 @@ class Control {
         rows[k].push_back(row);
       }
       ran.push_back(running);
+      TAKT_RETURN_IF_ERROR(one(results[0], DType::kBool, "condition"));
       const auto next = known(results[0]);
       if (next == false) break;
       if (next == true) continue;

@@ -277,6 +277,19 @@ OnnxModel narrow() {
       .with("ignore_index", kOne)
       .output("y");
 }
+// Its condition has no element.
+OnnxModel endless() {
+  OnnxModel body(13);
+  body.input("i", {}, ::onnx::TensorProto::INT64).input("going", {}, ::onnx::TensorProto::BOOL).input("v", {1});
+  body.integers("go", {0}, {}).node("Exp", {"v"}, {"w"}).output("go").output("w");
+  body.model.mutable_graph()->mutable_initializer(0)->set_data_type(::onnx::TensorProto::BOOL);
+  return OnnxModel(13)
+      .integers("n", {}, {3})
+      .input("x", {1})
+      .node("Loop", {"n", "", "x"}, {"y"})
+      .with("body", body)
+      .output("y");
+}
 OnnxModel refused() {
   return OnnxModel(13).input("x", {1, 2}).node("TopK", {"x"}, {"a", "b"}).node("Fancy", {"a"}, {"y"}).output("y");
 }
@@ -306,6 +319,7 @@ int main(int argc, char** argv) {
   save(root + "/recurrent.onnx", recurrent());
   save(root + "/quantised.onnx", quantised());
   save(root + "/narrow.onnx", narrow());
+  save(root + "/endless.onnx", endless());
   save(root + "/refused.onnx", refused());
   save(root + "/cyclic.onnx", cyclic());
   return 0;

@@ -268,6 +268,24 @@ TEST(Loop, ThatUnrollsBeyondReasonIsRefused) {
   EXPECT_THAT(error_of(model), HasSubstr("more than 65536 nodes"));
 }
 
+TEST(Loop, AConstantConditionThatIsNotOneBoolIsRefused) {
+  const auto refusal = [](const OnnxModel::Dims& dims, std::int32_t type, const std::string& raw) {
+    OnnxModel body(13);
+    body.input("i", {}, kInt64).input("going", {}, kBool).input("v", {1}).integers("go", {}, {});
+    auto* go = body.model.mutable_graph()->mutable_initializer(0);
+    for (const std::int64_t extent : dims) go->add_dims(extent);
+    go->set_data_type(type);
+    go->set_raw_data(raw);
+    body.node("Exp", {"v"}, {"w"}).output("go").output("w");
+    OnnxModel model(13);
+    model.integers("n", {}, {3}).input("x", {1}).node("Loop", {"n", "", "x"}, {"y"}).with("body", body).output("y");
+    return error_of(model);
+  };
+  EXPECT_THAT(refusal({0}, kBool, ""), HasSubstr("its condition is bool[0]; expected one bool"));
+  EXPECT_THAT(refusal({2}, kBool, std::string(2, '\1')), HasSubstr("its condition is bool[2]; expected one bool"));
+  EXPECT_THAT(refusal({}, kInt64, std::string("\0\1\0\0\0\0\0\0", 8)), HasSubstr("its condition is i64"));
+}
+
 TEST(Loop, AValueThatChangesItsTypeInAnUnsureIterationIsRefused) {
   OnnxModel body(13);
   body.input("i", {}, kInt64).input("going", {}, kBool).input("v", {1});
