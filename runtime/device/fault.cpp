@@ -73,11 +73,13 @@ class FaultStream final : public Stream {
   }
   void mark(Event& event) override {
     auto& e = static_cast<FaultEvent&>(event);
-    e.stream_ = this;
-    e.lost_ = false;
+    // An event that goes away tells one stream: the one that it was marked in last.
+    if (e.stream_ != nullptr) e.stream_->forget(&e);
     e.mark_ = end_ + 1;
     e.polls_ = shared_.faults.polls;
-    push({Work::kMark, nullptr, nullptr, 0, nullptr, 0, &e});
+    const bool taken = push({Work::kMark, nullptr, nullptr, 0, nullptr, 0, &e});
+    e.stream_ = taken ? this : nullptr;
+    e.lost_ = !taken;
   }
 
   // Of an event that goes away before its time.
@@ -119,13 +121,14 @@ class FaultStream final : public Stream {
     std::size_t segment = 0;
     FaultEvent* event = nullptr;
   };
-  void push(const Work& w) {
-    if (shared_.lost != nullptr) return;
+  bool push(const Work& w) {
+    if (shared_.lost != nullptr) return false;
     if (end_ - done_ == kMostWork) {
       shared_.lost = "too much work waits in a stream";
-      return;
+      return false;
     }
     ring_[end_++ % kMostWork] = w;
+    return true;
   }
 
   Shared& shared_;

@@ -416,5 +416,34 @@ TEST_F(FaultTest, EventsAndStreamsMayEndInAnyOrder) {
   EXPECT_EQ(event->poll(), Progress::kLost);  // what hung can never be waited for
 }
 
+TEST_F(FaultTest, AnEventMarkedInAnotherStreamIsNoLongerTheFirstOnes) {
+  const auto device = FaultDevice::create(cpu(), {.polls = 2});
+  auto first = *device->stream(0, 0), second = *device->stream(0, 0);
+  auto event = *device->event();
+  Floats x;
+  first->mark(*event);
+  second->zero(x.bytes().data(), kBytes);
+  second->mark(*event);
+  EXPECT_EQ(event->poll(), Progress::kPending);
+  second.reset();  // does its work
+  EXPECT_EQ(event->poll(), Progress::kDone);
+  event.reset();
+  first.reset();  // knows nothing of the event any more
+}
+
+TEST_F(FaultTest, AnEventMarkedOnALostDeviceOutlivesItsStream) {
+  const auto device = FaultDevice::create(cpu(), {});
+  auto stream = *device->stream(0, 0);
+  auto early = *device->event(), late = *device->event();
+  stream->mark(*early);
+  device->lose("somebody pulled it out");
+  stream->mark(*early);
+  stream->mark(*late);
+  early.reset();  // the stream knows neither any more
+  stream.reset();
+  EXPECT_EQ(late->poll(), Progress::kLost);
+  late.reset();
+}
+
 }  // namespace
 }  // namespace takt::device
