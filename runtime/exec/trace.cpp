@@ -5,11 +5,49 @@
 #include <cstring>
 #include <map>
 
+#include "kernels/reference/narrow_float.h"
 #include "runtime/exec/buffers.h"
 #include "runtime/exec/watch.h"
 
 namespace takt::exec {
+
+using kernels::DType;
+
 namespace {
+
+// Significant bits of a number of this type; 0: of whole numbers.
+int precision_of(DType type) {
+  switch (type) {
+    case DType::kF64: return 53;
+    case DType::kF32: return 24;
+    case DType::kF16: return 11;
+    case DType::kBF16: return 8;
+    default: return 0;
+  }
+}
+
+void write_number(DType type, double value, std::byte* out) {
+  const auto write = [&](auto number) { std::memcpy(out, &number, sizeof number); };
+  switch (type) {
+    case DType::kF64: return write(value);
+    case DType::kF16: return write(kernels::to_narrow(value, kernels::kHalf));
+    case DType::kBF16: return write(kernels::to_narrow(value, kernels::kBfloat));
+    default: return write(static_cast<float>(value));
+  }
+}
+
+double read_number(DType type, const std::byte* in) {
+  const auto read = [&](auto number) {
+    std::memcpy(&number, in, sizeof number);
+    return number;
+  };
+  switch (type) {
+    case DType::kF64: return read(0.0);
+    case DType::kF16: return static_cast<double>(kernels::from_narrow(read(std::uint16_t{0}), kernels::kHalf));
+    case DType::kBF16: return static_cast<double>(kernels::from_narrow(read(std::uint16_t{0}), kernels::kBfloat));
+    default: return static_cast<double>(read(0.0F));
+  }
+}
 
 std::vector<std::byte> row_major(const plan::Tensor& t, const std::byte* data) {
   if (t.layout.block == 0)
@@ -30,13 +68,13 @@ std::vector<std::int64_t> index_of(const kernels::Shape& shape, std::int64_t ele
   return out;
 }
 
-// Infinite where one is NaN and the other is not, and where other types than f32 differ at all.
+// Infinite where one is NaN and the other is not, and where whole numbers differ at all.
 TensorDifference difference(const TracedTensor& a, const TracedTensor& b) {
   TensorDifference out;
   out.name = a.name;
   out.step = a.step;
   std::int64_t at = 0;
-  if (a.dtype != kernels::DType::kF32) {
+  if (precision_of(a.dtype) == 0) {
     const auto [x, y] = std::mismatch(a.bytes.begin(), a.bytes.end(), b.bytes.begin());
     if (x == a.bytes.end()) return out;
     out.difference = HUGE_VAL;
@@ -47,19 +85,18 @@ TensorDifference difference(const TracedTensor& a, const TracedTensor& b) {
     return out;
   }
   double range = 0, worst = 0;
-  for (std::size_t i = 0; i + 4 <= a.bytes.size(); i += 4) {
-    float x = 0, y = 0;
-    std::memcpy(&x, a.bytes.data() + i, 4);
-    std::memcpy(&y, b.bytes.data() + i, 4);
-    if (std::isfinite(x)) range = std::max(range, std::abs(static_cast<double>(x)));
+  const std::size_t size = kernels::size_of(a.dtype);
+  for (std::size_t i = 0; i + size <= a.bytes.size(); i += size) {
+    const double x = read_number(a.dtype, a.bytes.data() + i), y = read_number(a.dtype, b.bytes.data() + i);
+    if (std::isfinite(x)) range = std::max(range, std::abs(x));
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    double d = std::abs(static_cast<double>(x) - static_cast<double>(y));
+    double d = std::abs(x - y);
     if (std::isnan(d)) d = HUGE_VAL;
     if (d <= worst) continue;
     worst = d;
-    at = static_cast<std::int64_t>(i / 4);
-    out.a = static_cast<double>(x);
-    out.b = static_cast<double>(y);
+    at = static_cast<std::int64_t>(i / size);
+    out.a = x;
+    out.b = y;
   }
   if (worst > 0) {
     out.difference = worst / std::max(range, 1e-30);
@@ -79,12 +116,14 @@ std::vector<std::byte> made_up_input(const plan::Tensor& tensor) {
   };
   std::vector<std::byte> out(tensor.bytes);
   const std::uint64_t size = kernels::size_of(tensor.dtype);
+  const int precision = precision_of(tensor.dtype);
   for (std::uint64_t i = 0; i < tensor.bytes; i += size) {
-    if (tensor.dtype == kernels::DType::kF32) {
-      const float value = static_cast<float>(next() >> 40) * 0x1p-23F - 1.0F;
-      std::memcpy(out.data() + i, &value, sizeof value);
+    if (precision > 0) {
+      // A multiple of 2^(1 - precision) in [-1, 1): exact in the type.
+      const double value = std::ldexp(static_cast<double>(next() >> (64 - precision)), 1 - precision) - 1.0;
+      write_number(tensor.dtype, value, out.data() + i);
     } else {
-      const bool whole_byte = tensor.dtype == kernels::DType::kU8 || tensor.dtype == kernels::DType::kI8;
+      const bool whole_byte = tensor.dtype == DType::kU8 || tensor.dtype == DType::kI8;
       out[i] = static_cast<std::byte>(whole_byte ? next() & 0xffU : next() & 1U);
     }
   }

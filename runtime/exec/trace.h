@@ -29,7 +29,8 @@ struct TracedTensor {
 Result<std::vector<TracedTensor>> trace(const std::shared_ptr<const plan::Plan>& plan,
                                         std::span<const std::vector<std::byte>> inputs);
 
-// The same made-up input on every machine: floats in [-1, 1), bytes 0 to 255, integers and booleans 0 or 1.
+// The same made-up input on every machine: floats of any width in [-1, 1), bytes 0 to 255, integers and booleans 0
+// or 1.
 std::vector<std::byte> made_up_input(const plan::Tensor& tensor);
 
 // Where a pair of tensors differs most.
@@ -40,8 +41,8 @@ struct TensorDifference {
   std::vector<std::int64_t> index;  // in its shape
   double a = 0, b = 0;              // the values there
 };
-// Where two traces part: tensors are paired by name, in the order of the first; shapes may differ, sizes may not. f32
-// is compared by value, other types by bytes.
+// Where two traces part: tensors are paired by name, in the order of the first; shapes may differ, sizes may not.
+// Floats of any width are compared by value, other types by bytes.
 struct Divergence {
   std::size_t compared = 0;   // pairs of one type and size
   std::size_t unmatched = 0;  // of the first, without a partner

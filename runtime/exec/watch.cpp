@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
+#include "kernels/reference/narrow_float.h"
 #include "runtime/exec/session.h"
 
 namespace takt::exec {
@@ -46,14 +48,16 @@ std::span<const std::uint32_t> results_of(const plan::Plan& plan, std::size_t st
 
 namespace {
 
-template <class T>
+// `widen` gives the value of a stored T as a double or float.
+template <class T, class Widen>
 std::optional<NonFinite> find_values(const plan::Tensor& t, const kernels::Shape& shape,
-                                     std::span<const std::byte> bytes) {
+                                     std::span<const std::byte> bytes, Widen widen) {
   std::optional<NonFinite> found;
   const std::int64_t elements = shape.elements();
   for (std::int64_t i = 0; i < elements; ++i) {
-    T value = 0;
-    std::memcpy(&value, bytes.data() + static_cast<std::size_t>(place_of(t, i)) * sizeof value, sizeof value);
+    T stored = 0;
+    std::memcpy(&stored, bytes.data() + static_cast<std::size_t>(place_of(t, i)) * sizeof stored, sizeof stored);
+    const auto value = widen(stored);
     if (std::isfinite(value)) continue;
     if (found) {
       ++found->count;
@@ -76,9 +80,18 @@ std::optional<NonFinite> find_in(const Session& session, std::uint32_t tensor, s
   const std::span<const std::byte> bytes = session.tensor(tensor);
   if (bytes.empty()) return std::nullopt;
   const kernels::Shape shape = valid_shape(session, tensor);
+  const auto narrow = [&](kernels::NarrowFormat format) {
+    return find_values<std::uint16_t>(t, shape, bytes,
+                                      [&](std::uint16_t stored) { return kernels::from_narrow(stored, format); });
+  };
   std::optional<NonFinite> found;
-  if (t.dtype == kernels::DType::kF32) found = find_values<float>(t, shape, bytes);
-  if (t.dtype == kernels::DType::kF64) found = find_values<double>(t, shape, bytes);
+  switch (t.dtype) {
+    case kernels::DType::kF32: found = find_values<float>(t, shape, bytes, std::identity()); break;
+    case kernels::DType::kF64: found = find_values<double>(t, shape, bytes, std::identity()); break;
+    case kernels::DType::kF16: found = narrow(kernels::kHalf); break;
+    case kernels::DType::kBF16: found = narrow(kernels::kBfloat); break;
+    default: break;  // whole numbers
+  }
   if (found) {
     found->tensor = tensor;
     found->step = step;

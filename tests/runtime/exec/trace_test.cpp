@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <cmath>
 #include <cstring>
+#include <set>
 
+#include "kernels/reference/narrow_float.h"
 #include "tests/runtime/plan/small_plan.h"
 
 namespace takt::exec {
@@ -88,6 +90,26 @@ TEST(Compare, NamesTheFirstTensorBeyondTheTolerance) {
   EXPECT_EQ(compare(a, b, 1e9).first.name, "p");
 }
 
+TEST(Compare, FloatsOfAnyWidthByValue) {
+  const auto narrow = [](kernels::DType type, std::uint16_t first) {
+    TracedTensor t{"p", 0, type, {1, {2}}, {}};
+    const std::uint16_t values[] = {first, 0x3c00};
+    const auto bytes = std::as_bytes(std::span(values));
+    t.bytes.assign(bytes.begin(), bytes.end());
+    return t;
+  };
+  // f16: 1 and the next number, 1 + 2^-10.
+  const std::vector<TracedTensor> a = {narrow(kernels::DType::kF16, 0x3c00)};
+  std::vector<TracedTensor> b = {narrow(kernels::DType::kF16, 0x3c01)};
+  EXPECT_EQ(compare(a, b, 0x1p-10).worst.difference, 0x1p-10);
+  EXPECT_EQ(compare(a, b, 1e-3).worst.b, 1 + 0x1p-10);
+  EXPECT_EQ(compare(a, b, 0x1p-10).first.name, "");
+  b = {narrow(kernels::DType::kI16, 0x3c01)};
+  EXPECT_EQ(compare(a, b, 1e9).unmatched, 1U);
+  const std::vector<TracedTensor> whole = {narrow(kernels::DType::kI16, 0x3c00)};
+  EXPECT_EQ(compare(whole, b, 1e9).first.name, "p");
+}
+
 TEST(Compare, NanMeetsNan) {
   const std::vector<TracedTensor> a = {floats("p", {NAN, 1})};
   EXPECT_EQ(compare(a, a, 0).first.name, "");
@@ -106,6 +128,35 @@ TEST(MadeUpInput, IsTheSameEverywhereAndInRange) {
     sum += v;
   }
   EXPECT_LT(std::abs(sum), 20.0F);
+}
+
+TEST(MadeUpInput, FloatsOfAnyWidthAreNumbersOfThatWidth) {
+  using kernels::DType;
+  for (const DType type : {DType::kF64, DType::kF16, DType::kBF16}) {
+    plan::Tensor tensor = test::small_tensor("x", plan::Storage::kInput, 0);
+    tensor.dtype = type;
+    tensor.bytes = test::kElements * kernels::size_of(type);
+    const std::vector<std::byte> bytes = made_up_input(tensor);
+    std::set<double> values;
+    double sum = 0;
+    for (std::size_t i = 0; i < bytes.size(); i += kernels::size_of(type)) {
+      double v = 0;
+      std::uint16_t narrow = 0;
+      if (type == DType::kF64) {
+        std::memcpy(&v, bytes.data() + i, sizeof v);
+      } else {
+        std::memcpy(&narrow, bytes.data() + i, sizeof narrow);
+        v = static_cast<double>(kernels::from_narrow(narrow, type == DType::kF16 ? kernels::kHalf : kernels::kBfloat));
+      }
+      EXPECT_GE(v, -1.0);
+      EXPECT_LT(v, 1.0);
+      values.insert(v);
+      sum += v;
+    }
+    EXPECT_GT(values.size(), 40U) << kernels::name_of(type);
+    EXPECT_GT(*values.rbegin() - *values.begin(), 1.0) << kernels::name_of(type);
+    EXPECT_LT(std::abs(sum), 20.0);
+  }
 }
 
 }  // namespace

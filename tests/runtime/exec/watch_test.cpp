@@ -90,6 +90,46 @@ TEST(Watch, IsForDevicesWhoseStepsTheCallerRuns) {
   EXPECT_EQ((*session)->watch(true).error().code, Code::kConfiguration);
 }
 
+// y = x, element by element, of a float type that is stored and not computed in.
+test::SmallPlan copy_of(kernels::DType type) {
+  const kernels::Target target = kernels::best_target();
+  test::SmallPlan small = test::small_plan();
+  plan::Description& d = small.description;
+  d.tensors = {test::small_tensor("x", plan::Storage::kInput, 0), test::small_tensor("y", plan::Storage::kOutput, 0)};
+  for (plan::Tensor& t : d.tensors) {
+    t.dtype = type;
+    t.bytes = test::kElements * kernels::size_of(type);
+    t.first_step = t.last_step = 0;
+  }
+  const kernels::Shape shape = d.tensors[0].shape;
+  const std::int64_t extents[] = {test::kElements}, start[] = {0}, step[] = {1};
+  const kernels::cpu::Call copy = kernels::cpu::make_copy(shape, shape, type, extents, start, step, start);
+  d.steps = {test::small_step(target, copy.id, copy.params.front(), {0, 1})};
+  d.steps[0].params = copy.params;
+  d.outputs = {1};
+  d.sections.clear();
+  small.sections.clear();
+  d.arena_bytes = d.lower_bound = 0;
+  return small;
+}
+
+TEST(Watch, LooksIntoFloatsOfAnyWidth) {
+  if (kernels::unsupported(kernels::best_target()) != nullptr) GTEST_SKIP() << "no target of this machine";
+  using kernels::DType;
+  const std::pair<DType, std::uint64_t> cases[] = {
+      {DType::kF64, 0xfff0000000000000}, {DType::kF16, 0xfc00}, {DType::kBF16, 0xff80}};
+  for (const auto& [type, infinity] : cases) {
+    const Watched w(copy_of(type));
+    const std::span<std::byte> x = w.buffers->input(0);
+    EXPECT_FALSE(w.watched());
+    std::memcpy(x.data() + 7 * kernels::size_of(type), &infinity, kernels::size_of(type));
+    const auto found = w.watched();
+    ASSERT_TRUE(found) << kernels::name_of(type);
+    EXPECT_EQ(to_string(*found, w.session->plan()),
+              "x[7] is -infinity, one of 1 such values of 64; it came in as an input");
+  }
+}
+
 TEST(Watch, CountsInTheShapeOfABlockedTensor) {
   if (kernels::unsupported(kernels::best_target()) != nullptr) GTEST_SKIP() << "no target of this machine";
   // x[1,block,1,columns] becomes blocked, its exponential is taken there.
