@@ -65,12 +65,6 @@ Result<PlanBudget> quick_budget(const PlanPointer& plan) {
   return out;
 }
 
-std::uint64_t weights_of(const plan::Plan& plan) {
-  std::uint64_t bytes = 0;
-  for (const plan::Section& section : plan.description().sections) bytes += section.bytes;
-  return bytes;
-}
-
 Status swap(const SwapOptions& options) {
   TAKT_ASSIGN(const PlanPointer old_plan, plan::Plan::load(options.old_plan));
   TAKT_ASSIGN(const PlanPointer new_plan, plan::Plan::load(options.new_plan));
@@ -78,7 +72,8 @@ Status swap(const SwapOptions& options) {
   TAKT_ASSIGN(const PlanBudget new_budget, quick_budget(new_plan));
   SwappableSession::Reserve reserve;
   reserve.arena_bytes = std::max(old_plan->description().arena_bytes, new_plan->description().arena_bytes);
-  reserve.weight_bytes = std::max(weights_of(*old_plan), weights_of(*new_plan));
+  reserve.weight_bytes =
+      std::max(plan::weight_bytes(old_plan->description()), plan::weight_bytes(new_plan->description()));
   reserve.slot = options.slot_ms > 0 ? duration_of(options.slot_ms) : std::max(old_budget.job, new_budget.job);
   reserve.maintenance = duration_of(options.maintenance_ms);
   TAKT_ASSIGN(const std::unique_ptr<SwappableSession> stage, SwappableSession::create(old_plan, old_budget, reserve));
@@ -111,7 +106,7 @@ Status swap(const SwapOptions& options) {
   const auto row = [](const char* what, const plan::Plan& plan, const PlanBudget& budget) {
     std::printf("%-4s %s: arena %.1f kB, weights %.1f kB, quick budget %.3f ms\n", what,
                 plan.description().name.c_str(), static_cast<double>(plan.description().arena_bytes) * 1e-3,
-                static_cast<double>(weights_of(plan)) * 1e-3, budget.job.ms());
+                static_cast<double>(plan::weight_bytes(plan.description())) * 1e-3, budget.job.ms());
   };
   row("old", *old_plan, old_budget);
   row("new", *new_plan, new_budget);

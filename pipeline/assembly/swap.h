@@ -10,9 +10,10 @@
 
 namespace takt::pipeline {
 
-// The table with its starts and bindings, this stage's variant with the plan's budget and memory, judged by the
-// validator that judges tables: slots, chains, memory. kGate names the rule, slot and figure that it breaks. Not for
-// timed threads.
+// The table with its starts and bindings, this stage's variant with the plan's budget and the memory of the exchange,
+// judged by the validator that judges tables: slots, chains, memory. Memory of the exchange: what stays resident for
+// the variant as declared, the new plan's weights beside it, and two regions as large as the larger arena. kGate names
+// the rule, slot and figure that it breaks. Not for timed threads.
 Status admits_plan(const sched::Problem& problem, const sched::Schedule& schedule, std::size_t stage,
                    const plan::Plan& plan, const exec::PlanBudget& budget);
 

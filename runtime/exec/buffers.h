@@ -18,6 +18,10 @@ class Buffers {
  public:
   // Allocates memory of the session's device for every input and output and binds it. Errors of the device.
   static Result<Buffers> create(Session& session);
+  // In two steps, for sessions that take turns: memory for what plans with these inputs and outputs read and write, and
+  // the binding of a session of one of them.
+  static Result<Buffers> allocate(const plan::Description& description, device::Device& device);
+  Status bind(Session& session) const;
 
   // By slot, in the plan's order (Plan::find_input, find_output). Where the host sees the device's memory.
   [[nodiscard]] std::span<std::byte> input(std::size_t slot) const { return inputs_[slot]; }

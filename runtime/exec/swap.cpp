@@ -16,12 +16,6 @@ std::string milliseconds_of(Duration d) {
   return text;
 }
 
-std::uint64_t weight_bytes(const plan::Description& d) {
-  std::uint64_t bytes = 0;
-  for (const plan::Section& section : d.sections) bytes += section.bytes;
-  return bytes;
-}
-
 // The first difference in words; empty: none.
 std::string different(const char* kind, const plan::Description& a, const std::vector<std::uint32_t>& as,
                       const plan::Description& b, const std::vector<std::uint32_t>& bs) {
@@ -51,12 +45,7 @@ Result<std::unique_ptr<SwappableSession>> SwappableSession::create(std::shared_p
     TAKT_ASSIGN(region, device.allocate(round_up(out->reserve_.arena_bytes, plan::kAlignment)));
   }
   TAKT_ASSIGN(out->state_, StateStore::create(plan, device));
-  std::uint64_t scratch = 0;
-  const plan::Description& d = plan->description();
-  for (const auto* slots : {&d.inputs, &d.outputs}) {
-    for (const std::uint32_t tensor : *slots) scratch += round_up(d.tensors[tensor].bytes, plan::kAlignment);
-  }
-  TAKT_ASSIGN(out->scratch_, device.allocate(scratch));
+  TAKT_ASSIGN(out->scratch_, Buffers::allocate(plan->description(), device));
   if (!device.properties().callers_run) {
     TAKT_ASSIGN(out->stream_, device.stream(0, 0));
   }
@@ -75,8 +64,8 @@ Status SwappableSession::judge(const plan::Plan& plan, const PlanBudget& budget)
     return refuse("its arena has " + std::to_string(d.arena_bytes) + " bytes, reserved are " +
                   std::to_string(reserve_.arena_bytes) + "; reserve more at start");
   }
-  if (weight_bytes(d) > reserve_.weight_bytes) {
-    return refuse("its weights have " + std::to_string(weight_bytes(d)) + " bytes, reserved are " +
+  if (plan::weight_bytes(d) > reserve_.weight_bytes) {
+    return refuse("its weights have " + std::to_string(plan::weight_bytes(d)) + " bytes, reserved are " +
                   std::to_string(reserve_.weight_bytes) + "; reserve more at start");
   }
   if (!plan.admits(reserve_.parts)) {
@@ -130,15 +119,7 @@ Status SwappableSession::prepare(std::shared_ptr<const plan::Plan> plan, const P
   TAKT_RETURN_IF_ERROR(judge(*plan, budget));
   other_.reset();  // the one that was replaced last; it had the region
   TAKT_ASSIGN(other_, make(std::move(plan), budget));
-  const plan::Description& d = other_->plan().description();
-  std::byte* next = scratch_->data();
-  const auto take = [&](std::uint32_t tensor) {
-    const std::span<std::byte> buffer(next, d.tensors[tensor].bytes);
-    next += round_up(buffer.size(), plan::kAlignment);
-    return buffer;
-  };
-  for (std::size_t i = 0; i < d.inputs.size(); ++i) TAKT_RETURN_IF_ERROR(other_->bind_input(i, take(d.inputs[i])));
-  for (std::size_t i = 0; i < d.outputs.size(); ++i) TAKT_RETURN_IF_ERROR(other_->bind_output(i, take(d.outputs[i])));
+  TAKT_RETURN_IF_ERROR(scratch_.bind(*other_));
   budget_ = budget;
   warm_steps_ = 0;
   phase_.store(Phase::kPrepared, std::memory_order_release);

@@ -35,7 +35,8 @@ class SwappableSession {
     int parts = 1;                   // workers of the stage
     Duration slot;                   // what a job may take
     Duration maintenance;            // what a piece of a warm-up may take
-    // Asked at last, when all else fits: whether the schedule holds with this budget too. Empty: the slot decides.
+    // Asked at last, when all else fits: whether the schedule holds with this budget too (for a table of ours:
+    // pipeline/assembly/swap.h). Set by whoever has the table; empty: the slot decides.
     std::function<Status(const plan::Plan&, const PlanBudget&)> admits;
   };
 
@@ -77,8 +78,8 @@ class SwappableSession {
   device::Device* device_ = nullptr;
   std::unique_ptr<device::Memory> regions_[2];
   std::shared_ptr<StateStore> state_;
-  std::unique_ptr<device::Memory> scratch_;  // inputs and outputs of warm-ups
-  std::unique_ptr<device::Stream> stream_;   // of warm-ups, where callers do not run the calls
+  Buffers scratch_;                         // inputs and outputs of warm-ups
+  std::unique_ptr<device::Stream> stream_;  // of warm-ups, where callers do not run the calls
   std::unique_ptr<Session> current_;
   std::unique_ptr<Session> other_;  // the new one before commit, the old one after
   PlanBudget budget_;               // of the prepared plan

@@ -8,6 +8,12 @@
 
 namespace takt::plan {
 
+std::uint64_t weight_bytes(const Description& d) {
+  std::uint64_t bytes = 0;
+  for (const Section& section : d.sections) bytes += section.bytes;
+  return bytes;
+}
+
 std::uint64_t dearest(const Description& d, std::span<const std::uint64_t> cost) {
   std::vector<std::uint64_t> total(d.guards.size(), 0);  // of a guard: its steps and what is nested in it
   std::uint64_t always = 0;

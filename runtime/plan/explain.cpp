@@ -46,12 +46,6 @@ std::string nodes_of(const Step& step) {
   return out;
 }
 
-std::uint64_t weight_bytes(const Description& d) {
-  std::uint64_t bytes = 0;
-  for (const Section& s : d.sections) bytes += s.bytes;
-  return bytes;
-}
-
 // Pieces of the arena, each with its life: roots only, since views lie inside them.
 template <class Each>
 void each_root(const Description& d, Each each) {

@@ -174,6 +174,9 @@ class Plan {
 // with each other's state: variants of a stage, a swapped plan.
 Digest state_schema(const Description& description);
 
+// Of all sections: what stays in memory as long as anybody uses the plan.
+std::uint64_t weight_bytes(const Description& description);
+
 // What a run costs at most, from what each step costs: of branches that exclude each other the dearer one counts.
 // `cost` has one entry for each step.
 std::uint64_t dearest(const Description& description, std::span<const std::uint64_t> cost);

@@ -66,6 +66,29 @@ TEST_F(Swap, TheAdmittedTableJudgesBudgetAndMemory) {
   EXPECT_THAT(larger.error().message, HasSubstr("memory"));
 }
 
+TEST_F(Swap, TheExchangeNeedsBothPlansInMemory) {
+  const Duration slot = schedule_.choices[kStage].budget.time;
+  // The least memory with which a question is answered by yes.
+  const auto least = [&](const auto& holds) {
+    std::int64_t no = 0, yes = std::int64_t{1} << 40;
+    while (yes - no > 1) {
+      const std::int64_t middle = no + (yes - no) / 2;
+      config_->problem.board.memory = middle;
+      (holds() ? yes : no) = middle;
+    }
+    return yes;
+  };
+  const std::int64_t table = least([&] { return sched::validate(config_->problem, schedule_).has_value(); });
+  const std::int64_t exchange = least([&] { return admits(*plan_, slot).has_value(); });
+  const auto& variant = config_->problem.stages[kStage].variants[schedule_.choices[kStage].variant];
+  const plan::Description& d = plan_->description();
+  const auto weights = static_cast<std::int64_t>(plan::weight_bytes(d));
+  const std::int64_t arena = std::max(variant.arena, static_cast<std::int64_t>(d.arena_bytes));
+  // A region and the weights of the new plan, and the old one's region, which the table counts only while a job runs.
+  EXPECT_GE(exchange - table, weights + arena);
+  EXPECT_LE(exchange - table, weights + 2 * arena);
+}
+
 TEST_F(Swap, TheStageGoesOnWithTheNewPlan) {
   const auto next = retrained();
   ASSERT_NE(next->digest(), plan_->digest());
