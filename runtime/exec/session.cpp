@@ -285,12 +285,6 @@ void Session::refresh_state() {
   }
 }
 
-Status Session::reset_state() {
-  TAKT_RETURN_IF_ERROR(state_->reset());
-  refresh_state();
-  return {};
-}
-
 std::span<const std::byte> Session::state(std::size_t index) const {
   return {state_->previous(index), state_->bytes(index)};
 }
@@ -336,7 +330,5 @@ StepProfile Session::profile(std::size_t step) const {
   }
   return out;
 }
-
-void Session::clear_profile() { std::fill(profile_.begin(), profile_.end(), StepProfile{}); }
 
 }  // namespace takt::exec

@@ -105,11 +105,8 @@ class Session {
   void publish();
   // After another session of the same state has published: this one reads what that one wrote. Cheap.
   void refresh_state();
-  // Back to the initial values, both halves. Not for timed threads.
-  Status reset_state();
   // The half published last, where the host sees the device's memory.
   [[nodiscard]] std::span<const std::byte> state(std::size_t index) const;
-  [[nodiscard]] const std::shared_ptr<StateStore>& state_store() const { return state_; }
 
   // What lies in the bytes of a tensor of the plan now, as stored (blocked layouts too); empty where the host does not
   // see the device's memory or the slot is not bound. For people who look for a wrong layer.
@@ -120,9 +117,8 @@ class Session {
     profiling_ = on;
     observed_ = profiling_ || watch_ != nullptr;
   }
-  // Over all parts since enable_profile or the last call of clear_profile.
+  // Over all parts and all runs that were profiled.
   [[nodiscard]] StepProfile profile(std::size_t step) const;
-  void clear_profile();
 
   // A debug mode: inputs, and the result of every step before the next one may write over it, are searched for values
   // that are no finite numbers, until one is found. By whichever part of a step ends last, so any number of workers may

@@ -201,9 +201,9 @@ TEST_F(DeviceSessionTest, SessionsOfOnePlanShareItsWeights) {
 
 TEST_F(DeviceSessionTest, SessionsOfAStageShareItsState) {
   const auto plan = parsed(counting_plan());
-  Job a(plan, {});
   Placement placement;
-  placement.state = a.session->state_store();
+  placement.state = *StateStore::create(plan, device::cpu());
+  Job a(plan, placement);
   Job b(plan, placement);
   a.session->run();
   a.session->publish();
