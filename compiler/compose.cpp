@@ -8,6 +8,7 @@
 #include "compiler/ir/operators.h"
 #include "compiler/onnx/import.h"
 #include "compiler/onnx/single_operator.h"
+#include "compiler/passes/passes.h"
 #include "runtime/base/suggest.h"
 
 namespace takt::compiler {
@@ -87,7 +88,7 @@ class Composer {
     TAKT_ASSIGN(const std::vector<std::size_t> order, order_of_parts());
     for (const std::size_t part : order) TAKT_RETURN_IF_ERROR(add(composition_.parts[part]));
     TAKT_RETURN_IF_ERROR(outputs());
-    const std::vector<bool> needed = prune();
+    const std::vector<bool> needed = keep_needed(graph_);
     for (std::size_t i = 0; i < composition_.inputs.size(); ++i) {
       if (needed[static_cast<std::size_t>(graph_.inputs[i])]) continue;
       const Composition::Input& input = composition_.inputs[i];
@@ -234,8 +235,14 @@ class Composer {
                                       ir::to_string(*network[input].type));
       }
       const ir::Type& given = *graph_[feed->second].type;
+      const auto place = std::ranges::find_if(part.feeds, [&](const auto& f) { return f.input == name; });
+      // A network from a file has no counted inputs, so it would compute on rows that are not there.
+      if (given.count != kNoValue) {
+        return refuse(place->from.where, "input '" + printable(name) + "' of the network is " +
+                                             ir::to_string(*network[input].type) + ", it is fed as many rows as the " +
+                                             "data decide: " + ir::to_string(given));
+      }
       if (given.dtype != network[input].type->dtype || !(given.shape == network[input].type->shape)) {
-        const auto place = std::ranges::find_if(part.feeds, [&](const auto& f) { return f.input == name; });
         return refuse(place->from.where, "input '" + printable(name) + "' of the network is " +
                                              ir::to_string(*network[input].type) + ", it is fed " +
                                              ir::to_string(given));
@@ -301,32 +308,6 @@ class Composer {
       graph_.outputs.push_back(id);
     }
     return {};
-  }
-
-  // Removes what neither an output nor a state needs; returns which values are needed.
-  std::vector<bool> prune() {
-    std::vector<bool> needed(graph_.values.size(), false);
-    for (const ValueId id : graph_.outputs) needed[static_cast<std::size_t>(id)] = true;
-    for (const ir::State& state : graph_.states) needed[static_cast<std::size_t>(state.next)] = true;
-    std::vector<ir::Node> kept;
-    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
-      const auto used = [&](ValueId id) { return id != kNoValue && needed[static_cast<std::size_t>(id)]; };
-      if (std::ranges::none_of(node->outputs, used)) continue;
-      const auto need = [&](ValueId id) {
-        if (id != kNoValue) needed[static_cast<std::size_t>(id)] = true;
-      };
-      std::ranges::for_each(node->inputs, need);
-      for (int g = node->guard; g >= 0; g = graph_.guards[static_cast<std::size_t>(g)].parent) {
-        need(graph_.guards[static_cast<std::size_t>(g)].condition);
-      }
-      for (const ValueId id : node->outputs) {
-        if (graph_[id].type) need(graph_[id].type->count);
-      }
-      kept.push_back(std::move(*node));
-    }
-    std::reverse(kept.begin(), kept.end());
-    graph_.nodes = std::move(kept);
-    return needed;
   }
 
   const Composition& composition_;

@@ -4,7 +4,7 @@
 
 namespace takt::compiler {
 
-Status remove_dead(ir::Graph& graph) {
+std::vector<bool> keep_needed(ir::Graph& graph) {
   std::vector<bool> needed(graph.values.size(), false);
   const auto need = [&](ir::ValueId id) {
     if (id != ir::kNoValue) needed[static_cast<std::size_t>(id)] = true;
@@ -13,8 +13,9 @@ Status remove_dead(ir::Graph& graph) {
   for (const ir::State& state : graph.states) need(state.next);
   std::vector<ir::Node> kept;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    const bool alive = std::any_of(node->outputs.begin(), node->outputs.end(),
-                                   [&](ir::ValueId id) { return needed[static_cast<std::size_t>(id)]; });
+    const bool alive = std::any_of(node->outputs.begin(), node->outputs.end(), [&](ir::ValueId id) {
+      return id != ir::kNoValue && needed[static_cast<std::size_t>(id)];
+    });
     if (!alive) continue;
     std::for_each(node->inputs.begin(), node->inputs.end(), need);
     for (int g = node->guard; g >= 0; g = graph.guards[static_cast<std::size_t>(g)].parent) {
@@ -27,6 +28,11 @@ Status remove_dead(ir::Graph& graph) {
   }
   std::reverse(kept.begin(), kept.end());
   graph.nodes = std::move(kept);
+  return needed;
+}
+
+Status remove_dead(ir::Graph& graph) {
+  keep_needed(graph);
   return {};
 }
 

@@ -40,6 +40,8 @@ Status fuse_convolutions(ir::Graph& graph);
 Status merge_common(ir::Graph& graph);
 // Nodes go whose results nobody reads.
 Status remove_dead(ir::Graph& graph);
+// The same; says of every value whether an output or a state needs it.
+std::vector<bool> keep_needed(ir::Graph& graph);
 // Nodes move where that lowers the most bytes alive at one of them; otherwise they stay where they are.
 Status order_for_peak(ir::Graph& graph);
 

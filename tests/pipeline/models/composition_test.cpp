@@ -243,6 +243,23 @@ TEST_F(CompositionTest, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_THAT(graph.error().message, HasSubstr("c.yaml:5:8: bad.onnx: "));
 }
 
+TEST_F(CompositionTest, ACountedTensorDoesNotFeedANetwork) {
+  const auto composition = small(R"(composition: counted
+inputs:
+  a: {type: f32, shape: [3]}
+parts:
+  which: {operator: NonZero, inputs: [a]}
+  rows: {operator: Cast, inputs: [which], attributes: {to: 1}}
+  net: {onnx: net.onnx, hash: HASH, inputs: {x: rows}}
+outputs: {y: net.y}
+)");
+  ASSERT_TRUE(composition) << composition.error().message;
+  const auto graph = compiler::compose(*composition);
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().code, Code::kConfiguration);
+  EXPECT_THAT(graph.error().message, HasSubstr("c.yaml:7:77: input 'x' of the network is f32[1,3], it is fed as many"));
+}
+
 TEST_F(CompositionTest, FilesOfPartsThatAreNotThereAreRefused) {
   const auto composition = load_composition(kModels + "sim_camera_pair.yaml", {{"fime", "x.onnx"}});
   ASSERT_FALSE(composition);
