@@ -1,5 +1,7 @@
 // Unary and binary operations. Over a blocked tensor they run over the holes too, which are cleared again where an
 // operation leaves something in them.
+#include <cmath>
+
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/targets.h"
 
@@ -98,13 +100,14 @@ struct Div {
   static V of(V a, V b) { return hn::Div(a, b); }
   static float of(float a, float b) { return a / b; }
 };
+// NaN of either operand is the result: of b because no comparison with it holds.
 struct Min {
-  static V of(V a, V b) { return hn::IfThenElse(hn::Lt(a, b), a, b); }
-  static float of(float a, float b) { return a < b ? a : b; }
+  static V of(V a, V b) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); }
+  static float of(float a, float b) { return a < b || std::isnan(a) ? a : b; }
 };
 struct Max {
-  static V of(V a, V b) { return hn::IfThenElse(hn::Gt(a, b), a, b); }
-  static float of(float a, float b) { return a > b ? a : b; }
+  static V of(V a, V b) { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); }
+  static float of(float a, float b) { return a > b || std::isnan(a) ? a : b; }
 };
 template <class Op>
 struct Swapped {

@@ -1,6 +1,7 @@
 // sin, cos, exp, log, atan2 in double precision from IEEE operations only, so that a digest does not depend on the C
 // library or on whether it found FMA units (DESIGN section 6, "Numbers"). Needs -ffp-contract=off. Truncated Taylor
-// series after argument reduction; error below 2e-15 absolute for |x| <= 1e5 (sin, cos), relative for exp and log.
+// series after argument reduction; error below 2e-15 absolute for every finite x (sin, cos; NaN for the others),
+// relative for exp and log.
 #pragma once
 
 #include <cmath>
@@ -41,9 +42,47 @@ inline double cos_series(double x) {
   sum = sum * s - 1.0 / 2.0;
   return 1.0 + s * sum;
 }
+
+// 2/pi behind 64 zero bits, to the bit that the largest double needs.
+inline constexpr std::uint64_t kTwoOverPi[] = {
+    0x0000000000000000, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
+    0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41,
+    0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7,
+    0x4f463f669e5fea2d, 0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
+
+// For |x| >= 2^20 and finite, in integers (Payne and Hanek 1983): with |x| = m 2^e, the bits of 2/pi whose product with
+// |x| is a multiple of 4 are left out, and 192 bits behind them place x to 2^-137 of a quadrant; no double lies nearer
+// than 2^-63 to a multiple of pi/2, so r has all its digits.
+inline int reduce_half_pi_exactly(double x, double* r) {
+  __extension__ using Wide = unsigned __int128;
+  __extension__ using Signed = __int128;
+  int e = 0;
+  const auto m = static_cast<std::uint64_t>(std::ldexp(std::frexp(std::fabs(x), &e), 53));
+  const int first = e - 53 + 62;  // in kTwoOverPi; its product weighs 2 quadrants at m = 1
+  const auto word = [first](int i) {
+    const std::uint64_t* const at = kTwoOverPi + first / 64 + i;
+    const int shift = first % 64;
+    return shift == 0 ? at[0] : at[0] << shift | at[1] >> (64 - shift);
+  };
+  const Wide low = Wide{m} * word(2);
+  const Wide middle = Wide{m} * word(1) + (low >> 64);
+  const Wide high = (Wide{m * word(0)} << 64) + middle;  // of the product, modulo 4 quadrants: its upper 128 bits
+  // Behind the two bits of the quadrant a fraction in [0, 1); read as signed it lies in [-1/2, 1/2), one quadrant on.
+  const Wide fraction = high << 2 | static_cast<std::uint64_t>(low) >> 62;
+  const int quadrant = static_cast<int>(high >> 126) + static_cast<int>(fraction >> 127);
+  const double angle = static_cast<double>(static_cast<Signed>(fraction)) * 0x1p-128 * (kPi / 2);
+  *r = x < 0 ? -angle : angle;
+  return (x < 0 ? -quadrant : quadrant) & 3;
+}
+
 // Reduces x to [-pi/4, pi/4]; returns the quadrant 0..3.
 inline int reduce_half_pi(double x, double* r) {
   const double k = std::floor(x * (2.0 / kPi) + 0.5);
+  if (!(std::fabs(k) < 0x1p20)) {
+    if (std::isfinite(x)) return reduce_half_pi_exactly(x, r);
+    *r = std::numeric_limits<double>::quiet_NaN();
+    return 0;
+  }
   *r = ((x - k * kHalfPi1) - k * kHalfPi2) - k * kHalfPi3;
   return static_cast<int>(static_cast<std::int64_t>(k) & 3);
 }
@@ -70,7 +109,7 @@ inline double cos(double x) {
 }
 
 inline double exp(double x) {
-  if (x > 709.0) return std::numeric_limits<double>::infinity();
+  if (x > 710.0) return std::numeric_limits<double>::infinity();
   if (x < -708.0) return 0.0;  // denormal results are flushed: one setting everywhere
   const double k = std::floor(x * 1.4426950408889634 + 0.5);
   const double r = (x - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;  // ln 2 in two parts
@@ -97,6 +136,7 @@ inline double log(double x) {
   return 2 * s * sum + e * 0.69314718055994531;
 }
 
+// Of two infinities NaN; zeros have no sign.
 inline double atan2(double y, double x) {
   if (x == 0 && y == 0) return 0;
   const double ax = std::fabs(x);

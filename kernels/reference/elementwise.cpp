@@ -69,14 +69,16 @@ void each_element(const Shape& shape, const View (&views)[n], Visit visit) {
   }
 }
 
+// Special values as in IEEE 754-2019, 9.2.1.
 template <class F>
 F power(F base, F exponent) {
   constexpr F kInfinity = std::numeric_limits<F>::infinity();
   if (exponent == F{2}) return base * base;
-  if (exponent == F{0.5}) return std::sqrt(base);
-  if (exponent == F{0}) return F{1};
+  if (exponent == F{0.5} && std::isfinite(base)) return std::sqrt(base + F{0});  // of either zero +0
+  if (exponent == F{0} || base == F{1}) return F{1};
+  if (std::isnan(base) || std::isnan(exponent)) return std::numeric_limits<F>::quiet_NaN();
   const bool whole = std::floor(exponent) == exponent;
-  if (std::isnan(base) || std::isnan(exponent) || (base < 0 && !whole)) return std::numeric_limits<F>::quiet_NaN();
+  if (base < 0 && !whole && !std::isinf(base)) return std::numeric_limits<F>::quiet_NaN();
   // Beyond 2^digits every number is even.
   const bool odd = whole && std::fabs(exponent) < F{0x1p53} && std::fmod(exponent, F{2}) != 0;
   const F sign = std::signbit(base) && odd ? F{-1} : F{1};
@@ -124,6 +126,7 @@ T integer_arithmetic(Binary op, T a, T b) {
   }
 }
 
+// NaN of either operand is the result, the first before the second.
 template <class F>
 F float_arithmetic(Binary op, F a, F b) {
   switch (op) {
@@ -138,8 +141,8 @@ F float_arithmetic(Binary op, F a, F b) {
       return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
     }
     case Binary::kPrelu: return a < 0 ? a * b : a;
-    case Binary::kMin: return a < b ? a : b;
-    default: return a > b ? a : b;
+    case Binary::kMin: return a < b || std::isnan(a) ? a : b;
+    default: return a > b || std::isnan(a) ? a : b;
   }
 }
 

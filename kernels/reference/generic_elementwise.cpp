@@ -50,7 +50,10 @@ double tanh_any(double x) {
 double softplus(double x) { return x > 30 ? x : x < -17 ? exp_any(x) : log_any(1 + exp_any(x)); }
 
 double circular(Function f, double x) {
-  if (!std::isfinite(x)) return f == Function::kAtan ? std::copysign(kPi / 2, x) : kNan;
+  if (std::isnan(x)) return x;
+  if (std::isinf(x)) return f == Function::kAtan ? std::copysign(kPi / 2, x) : kNan;
+  // Zeros keep their sign and denormal numbers their bits.
+  if (std::fabs(x) < 1e-300 && f != Function::kCos && f != Function::kAcos) return x;
   switch (f) {
     case Function::kSin: return sin(x);
     case Function::kCos: return cos(x);
@@ -61,8 +64,19 @@ double circular(Function f, double x) {
   }
 }
 
+// exp(|x|) or x^2 alone would overflow before the result does, or while it does not.
+double hyperbolic_of_large(Function f, double x) {
+  const double a = std::fabs(x);
+  if (f == Function::kAsinh || f == Function::kAcosh) return std::copysign(log_any(a) + log(2.0), x);
+  const double root = exp(a / 2);
+  return f == Function::kSinh ? std::copysign(root / 2 * root, x) : root / 2 * root;
+}
+
 double hyperbolic(Function f, double x) {
   const bool tiny = std::fabs(x) < 1e-7;
+  const bool inverse = f == Function::kAsinh || (f == Function::kAcosh && x > 0);
+  const bool direct = f == Function::kSinh || f == Function::kCosh;
+  if ((inverse && std::fabs(x) > 0x1p500) || (direct && std::fabs(x) > 700)) return hyperbolic_of_large(f, x);
   switch (f) {
     case Function::kSinh: return tiny ? x : (exp_any(x) - exp_any(-x)) / 2;
     case Function::kCosh: return (exp_any(x) + exp_any(-x)) / 2;
@@ -115,9 +129,9 @@ void simple(Function f, const Tensor& x, const Tensor& y) {
     const T v = x.as<T>()[i];
     T& out = y.as<T>()[i];
     if (f == Function::kRelu) {
-      out = v > T{} ? v : T{};
+      out = v < T{} ? T{} : v;  // -0 and NaN pass, as in activate_f32
     } else if (f == Function::kSign) {
-      out = v > T{} ? T{1} : v < T{} ? static_cast<T>(-1) : v;  // zeros and NaN as they are
+      out = v > T{} ? T{1} : v < T{} ? static_cast<T>(-1) : static_cast<T>(v + T{});  // +0 of zeros, NaN of NaN
     } else if constexpr (std::is_integral_v<T>) {
       out = static_cast<T>(~v);
     }

@@ -86,7 +86,13 @@ void with_float(DType dtype, Run run) {
   }
 }
 
-// Integers wrap; floating-point numbers keep what std::max and std::min would, NaN in x is passed over.
+template <class T>
+bool is_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>) return std::isnan(x);
+  return false;
+}
+
+// Integers wrap; of floating-point numbers NaN, once met, is the maximum and the minimum.
 template <class T>
 T combine(Reduce kind, T a, T x) {
   if constexpr (std::is_integral_v<T>) {
@@ -96,8 +102,8 @@ T combine(Reduce kind, T a, T x) {
   }
   switch (kind) {
     case Reduce::kProduct: return static_cast<T>(a * x);
-    case Reduce::kMax: return x > a ? x : a;
-    case Reduce::kMin: return x < a ? x : a;
+    case Reduce::kMax: return x > a || is_nan(x) ? x : a;
+    case Reduce::kMin: return x < a || is_nan(x) ? x : a;
     default: return static_cast<T>(a + x);
   }
 }

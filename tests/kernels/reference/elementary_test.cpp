@@ -38,6 +38,38 @@ TEST(Elementary, SineAndCosineWithinTheStatedBound) {
   EXPECT_LT(worst, 2e-15);
 }
 
+TEST(Elementary, SineAndCosineOfLargeArgumentsWithinTheStatedBound) {
+  double worst = 0;
+  std::uint64_t state = 1;
+  const auto check = [&worst](double x) {
+    for (const double signed_x : {x, -x}) {
+      worst = std::max({worst, error(sin(signed_x), std::sin(static_cast<long double>(signed_x))),
+                        error(cos(signed_x), std::cos(static_cast<long double>(signed_x)))});
+    }
+  };
+  for (int e = 18; e < 1024; ++e) {
+    check(std::ldexp(1, e));
+    for (int i = 0; i < 200; ++i) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      check(std::ldexp(1 + static_cast<double>(state >> 12) * 0x1p-52, e));
+    }
+  }
+  check(std::numeric_limits<double>::max());
+  // Both sides of where one reduction follows the other.
+  for (int k = (1 << 20) - 50; k < (1 << 20) + 50; ++k) check(k * (kPi / 2));
+  EXPECT_LT(worst, 2e-15);
+  // Known to 50 digits; the second is the double nearest to a multiple of pi/2.
+  EXPECT_LT(relative(sin(1e22), -0.85220084976718880177L), 1e-15);
+  EXPECT_LT(relative(cos(1e22), 0.52321478539513894550L), 1e-15);
+  EXPECT_LT(relative(cos(std::ldexp(6381956970095103.0, 797)), -4.68716592425462761112e-19L), 1e-15);
+  EXPECT_LT(relative(cos(-std::ldexp(6381956970095103.0, 797)), -4.68716592425462761112e-19L), 1e-15);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double x : {kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_TRUE(std::isnan(sin(x)));
+    EXPECT_TRUE(std::isnan(cos(x)));
+  }
+}
+
 TEST(Elementary, ExpWithinTheStatedBound) {
   double worst = 0;
   const auto check = [&worst](double x) {
@@ -45,8 +77,10 @@ TEST(Elementary, ExpWithinTheStatedBound) {
   };
   sweep(-1, 1, check);
   sweep(-700, 700, check);
+  sweep(700, 709.78, check);
   EXPECT_LT(worst, 2e-15);
   EXPECT_EQ(exp(0), 1.0);
+  EXPECT_EQ(exp(709.79), std::numeric_limits<double>::infinity());
   EXPECT_EQ(exp(-800), 0.0);
   EXPECT_EQ(exp(800), std::numeric_limits<double>::infinity());
 }

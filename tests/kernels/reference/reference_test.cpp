@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/reference/activation.h"
 #include "kernels/reference/conv.h"
 #include "kernels/reference/elementary_f32.h"
 #include "kernels/reference/elementwise.h"
@@ -297,6 +298,184 @@ TEST(PreprocessReference, ColourOrderScaleAndLetterbox) {
   Array y({1, 3, 2, 2}, {});
   preprocess({DType::kU8, Shape{1, {6}}, pixels}, p, y.tensor());
   EXPECT_THAT(y.values, ElementsAre(61, 121, 201, 201, 40, 100, 200, 200, 20, 80, 200, 200));
+}
+
+// Results of the numbers where formulas break, by IEEE 754-2019 (9.2.1), which numpy and ONNX follow.
+template <class T>
+struct Special {
+  static constexpr T kNone = std::numeric_limits<T>::quiet_NaN();
+  static constexpr T kInf = std::numeric_limits<T>::infinity();
+  static constexpr T kTiny = std::numeric_limits<T>::denorm_min();
+  static constexpr T kQuarter = static_cast<T>(1.5707963267948966);
+
+  static T run(Generic op, std::int64_t which, std::vector<T> operands) {
+    GenericParams p;
+    p.op = op;
+    std::byte* memory[kGenericOperands] = {};
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      p.operands[i] = generic_type(std::is_same_v<T, float> ? DType::kF32 : DType::kF64, {});
+      memory[i] = reinterpret_cast<std::byte*>(&operands[i]);
+    }
+    p.integers[0] = which;
+    p.numbers[0] = 0.5F;  // slopes
+    EXPECT_EQ(generic_infer(&p), nullptr);
+    T result = 77;
+    memory[kGenericInputs] = reinterpret_cast<std::byte*>(&result);
+    generic_run(p, memory);
+    return result;
+  }
+  static bool same(T a, T b) {
+    return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
+  }
+};
+template <class T>
+class SpecialValues : public ::testing::Test {};
+using FloatTypes = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(SpecialValues, FloatTypes);
+
+TYPED_TEST(SpecialValues, OfFunctions) {
+  using T = TypeParam;
+  constexpr T kNone = Special<TypeParam>::kNone, kInf = Special<TypeParam>::kInf, kTiny = Special<TypeParam>::kTiny;
+  constexpr T kQuarter = Special<TypeParam>::kQuarter;
+  constexpr std::size_t kPoints = 7;
+  constexpr T kAt[kPoints] = {T{0}, -T{0}, kTiny, -kTiny, kInf, -kInf, kNone};
+  const struct {
+    const char* name;
+    Function f;
+    T expected[kPoints];
+  } rows[] = {
+      {"Exp", Function::kExp, {1, 1, 1, 1, kInf, 0, kNone}},
+      {"Log", Function::kLog, {-kInf, -kInf, std::log(kTiny), kNone, kInf, kNone, kNone}},
+      {"Sqrt", Function::kSqrt, {0, -T{0}, std::sqrt(kTiny), kNone, kInf, kNone, kNone}},
+      {"Sin", Function::kSin, {0, -T{0}, kTiny, -kTiny, kNone, kNone, kNone}},
+      {"Cos", Function::kCos, {1, 1, 1, 1, kNone, kNone, kNone}},
+      {"Tan", Function::kTan, {0, -T{0}, kTiny, -kTiny, kNone, kNone, kNone}},
+      {"Asin", Function::kAsin, {0, -T{0}, kTiny, -kTiny, kNone, kNone, kNone}},
+      {"Acos", Function::kAcos, {kQuarter, kQuarter, kQuarter, kQuarter, kNone, kNone, kNone}},
+      {"Atan", Function::kAtan, {0, -T{0}, kTiny, -kTiny, kQuarter, -kQuarter, kNone}},
+      {"Sinh", Function::kSinh, {0, -T{0}, kTiny, -kTiny, kInf, -kInf, kNone}},
+      {"Cosh", Function::kCosh, {1, 1, 1, 1, kInf, kInf, kNone}},
+      {"Tanh", Function::kTanh, {0, -T{0}, kTiny, -kTiny, 1, -1, kNone}},
+      {"Asinh", Function::kAsinh, {0, -T{0}, kTiny, -kTiny, kInf, -kInf, kNone}},
+      {"Acosh", Function::kAcosh, {kNone, kNone, kNone, kNone, kInf, kNone, kNone}},
+      {"Atanh", Function::kAtanh, {0, -T{0}, kTiny, -kTiny, kNone, kNone, kNone}},
+      {"Erf", Function::kErf, {0, -T{0}, kTiny, -kTiny, 1, -1, kNone}},
+      {"Sigmoid", Function::kSigmoid, {0.5, 0.5, 0.5, 0.5, 1, 0, kNone}},
+      {"Softplus",
+       Function::kSoftplus,
+       {std::log(T{2}), std::log(T{2}), std::log(T{2}), std::log(T{2}), kInf, 0, kNone}},
+      {"Elu", Function::kElu, {0, -T{0}, kTiny, 0, kInf, -0.5, kNone}},
+      {"Leaky", Function::kLeaky, {0, -T{0}, kTiny, -T{0}, kInf, -kInf, kNone}},
+      {"Relu", Function::kRelu, {0, -T{0}, kTiny, 0, kInf, 0, kNone}},
+      {"Round", Function::kRound, {0, -T{0}, 0, -T{0}, kInf, -kInf, kNone}},
+      {"Floor", Function::kFloor, {0, -T{0}, 0, -1, kInf, -kInf, kNone}},
+      {"Ceil", Function::kCeil, {0, -T{0}, 1, -T{0}, kInf, -kInf, kNone}},
+      {"Abs", Function::kAbs, {0, 0, kTiny, kTiny, kInf, kInf, kNone}},
+      {"Neg", Function::kNeg, {-T{0}, 0, -kTiny, kTiny, -kInf, kInf, kNone}},
+      {"Sign", Function::kSign, {0, 0, 1, -1, 1, -1, kNone}},
+  };
+  const auto run = [](Function f, T x) {
+    return Special<TypeParam>::run(Generic::kFunction, static_cast<std::int64_t>(f), {x});
+  };
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < kPoints; ++i) {
+      const T found = run(row.f, kAt[i]);
+      EXPECT_TRUE(
+          Special<TypeParam>::same(found, row.expected[i]) ||
+          (std::isnormal(found) && std::fabs(found / row.expected[i] - 1) < T{4} * std::numeric_limits<T>::epsilon()))
+          << row.name << "(" << kAt[i] << ") = " << found << ", not " << row.expected[i];
+    }
+  }
+  EXPECT_EQ(run(Function::kAtanh, 1), kInf);
+  EXPECT_EQ(run(Function::kAtanh, -1), -kInf);
+  EXPECT_TRUE(std::isnan(run(Function::kAtanh, 2)));
+  EXPECT_EQ(run(Function::kRound, T{2.5}), 2);
+  EXPECT_TRUE(Special<TypeParam>::same(run(Function::kRound, T{-0.5}), -T{0}));
+  // Not infinite before the result is, and no rubbish of a period that was lost.
+  constexpr T kMost = std::numeric_limits<T>::max();
+  const T last = std::log(kMost);  // of exp
+  for (const T x : {last * T{0.999F}, last + T{0.5}}) {
+    EXPECT_NEAR(run(Function::kSinh, x) / std::sinh(x), 1, 1e-4);
+    EXPECT_NEAR(run(Function::kSinh, -x) / std::sinh(x), -1, 1e-4);
+    EXPECT_NEAR(run(Function::kCosh, x) / std::cosh(x), 1, 1e-4);
+  }
+  EXPECT_NEAR(run(Function::kExp, last * T{0.9999F}) / std::exp(last * T{0.9999F}), 1, 1e-4);
+  EXPECT_NEAR(run(Function::kAsinh, -kMost), std::asinh(-kMost), 1e-4);
+  EXPECT_NEAR(run(Function::kAcosh, kMost), std::acosh(kMost), 1e-4);
+  for (const T x : {T{1e12F}, T{1e20F}, T{-3e38F}, kMost}) {
+    EXPECT_NEAR(run(Function::kSin, x), std::sin(x), 1e-6);
+    EXPECT_NEAR(run(Function::kCos, x), std::cos(x), 1e-6);
+    EXPECT_NEAR(run(Function::kTan, x) / std::tan(x), 1, 1e-5);
+  }
+}
+
+TYPED_TEST(SpecialValues, OfPairs) {
+  using T = TypeParam;
+  constexpr T kNone = Special<TypeParam>::kNone, kInf = Special<TypeParam>::kInf, kTiny = Special<TypeParam>::kTiny;
+  const struct {
+    const char* name;
+    Binary op;
+    T a, b, expected;
+  } rows[] = {
+      {"Max", Binary::kMax, kNone, 1, kNone},     {"Max", Binary::kMax, 1, kNone, kNone},
+      {"Max", Binary::kMax, kNone, kInf, kNone},  {"Max", Binary::kMax, kInf, kNone, kNone},
+      {"Max", Binary::kMax, kNone, kNone, kNone}, {"Max", Binary::kMax, -kInf, kTiny, kTiny},
+      {"Min", Binary::kMin, kNone, 1, kNone},     {"Min", Binary::kMin, 1, kNone, kNone},
+      {"Min", Binary::kMin, kNone, -kInf, kNone}, {"Min", Binary::kMin, -kInf, kNone, kNone},
+      {"Min", Binary::kMin, kNone, kNone, kNone}, {"Min", Binary::kMin, -kInf, -kTiny, -kInf},
+      {"Pow", Binary::kPow, -kInf, T{0.5}, kInf}, {"Pow", Binary::kPow, -kInf, T{1.5}, kInf},
+      {"Pow", Binary::kPow, -kInf, T{-0.5}, 0},   {"Pow", Binary::kPow, -kInf, kTiny, kInf},
+      {"Pow", Binary::kPow, -kInf, 3, -kInf},     {"Pow", Binary::kPow, -kInf, -3, -T{0}},
+      {"Pow", Binary::kPow, -kInf, 4, kInf},      {"Pow", Binary::kPow, -kInf, -4, 0},
+      {"Pow", Binary::kPow, kInf, T{0.5}, kInf},  {"Pow", Binary::kPow, kInf, T{-0.5}, 0},
+      {"Pow", Binary::kPow, -T{0}, T{0.5}, 0},    {"Pow", Binary::kPow, -T{0}, T{1.5}, 0},
+      {"Pow", Binary::kPow, -T{0}, 3, -T{0}},     {"Pow", Binary::kPow, -T{0}, -3, -kInf},
+      {"Pow", Binary::kPow, -T{0}, -2, kInf},     {"Pow", Binary::kPow, 0, T{-1.5}, kInf},
+      {"Pow", Binary::kPow, -2, T{0.3F}, kNone},  {"Pow", Binary::kPow, -2, T{0.5}, kNone},
+      {"Pow", Binary::kPow, -1, kInf, 1},         {"Pow", Binary::kPow, -1, -kInf, 1},
+      {"Pow", Binary::kPow, T{0.5}, kInf, 0},     {"Pow", Binary::kPow, T{0.5}, -kInf, kInf},
+      {"Pow", Binary::kPow, -2, kInf, kInf},      {"Pow", Binary::kPow, 2, -kInf, 0},
+      {"Pow", Binary::kPow, 1, kNone, 1},         {"Pow", Binary::kPow, kNone, 0, 1},
+      {"Pow", Binary::kPow, kNone, -T{0}, 1},     {"Pow", Binary::kPow, kNone, T{0.5}, kNone},
+      {"Pow", Binary::kPow, kNone, 2, kNone},     {"Pow", Binary::kPow, -1, kNone, kNone},
+      {"Fmod", Binary::kFmod, kInf, 2, kNone},    {"Fmod", Binary::kFmod, 1, 0, kNone},
+      {"Fmod", Binary::kFmod, -5, kInf, -5},      {"Fmod", Binary::kFmod, -T{0}, 2, -T{0}},
+      {"Fmod", Binary::kFmod, -4, 2, -T{0}},      {"Fmod", Binary::kFmod, kNone, 2, kNone},
+      {"Fmod", Binary::kFmod, 3, kTiny, 0},       {"Fmod", Binary::kFmod, 1, kNone, kNone},
+      {"Prelu", Binary::kPrelu, kNone, 2, kNone}, {"Prelu", Binary::kPrelu, -T{0}, 2, -T{0}},
+      {"Div", Binary::kDiv, 1, -T{0}, -kInf},     {"Div", Binary::kDiv, 0, 0, kNone},
+  };
+  for (const auto& row : rows) {
+    const T found = Special<TypeParam>::run(Generic::kBinary, static_cast<std::int64_t>(row.op), {row.a, row.b});
+    EXPECT_TRUE(Special<TypeParam>::same(found, row.expected))
+        << row.name << "(" << row.a << ", " << row.b << ") = " << found << ", not " << row.expected;
+  }
+}
+
+TEST(SpecialValuesF32, PassClipAndRelu) {
+  EXPECT_TRUE(std::isnan(activate_f32(Activation::kRelu, kNan, 0, 0)));
+  EXPECT_TRUE(std::isnan(activate_f32(Activation::kClip, kNan, -1, 1)));
+  EXPECT_EQ(activate_f32(Activation::kClip, -kInfinity, -1, 1), -1.0F);
+}
+
+TEST(Generic, ExtremaOfNanAreNan) {
+  for (const std::int64_t kind : {3, 4}) {  // maximum, minimum
+    for (std::size_t place = 0; place < 3; ++place) {
+      Array x({3}, {1, 2, 3});
+      x.values[place] = kNan;
+      GenericParams p;
+      p.op = Generic::kReduce;
+      p.operands[0] = generic_type(DType::kF32, x.shape);
+      p.integers[0] = kind;
+      p.integers[1] = 1;  // axis 0
+      ASSERT_EQ(generic_infer(&p), nullptr);
+      float result = 0;
+      std::byte* memory[kGenericOperands] = {reinterpret_cast<std::byte*>(x.values.data())};
+      memory[kGenericInputs] = reinterpret_cast<std::byte*>(&result);
+      generic_run(p, memory);
+      EXPECT_TRUE(std::isnan(result)) << kind << " " << place << ": " << result;
+    }
+  }
 }
 
 TEST(Generic, TopKGivesEitherResultAlone) {
