@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -68,5 +69,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, argc, argv);
   }
-  return chosen();
+  try {
+    return chosen();
+  } catch (const std::bad_alloc&) {
+    // Sizes that a file declares are bounded, but this machine or its limits (ulimit) may have less.
+    std::fputs("takt: out of memory\n  -> more memory for this process, or a smaller input\n", stderr);
+    return 5;
+  }
 }

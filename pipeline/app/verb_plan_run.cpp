@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 
+#include "kernels/reference/narrow_float.h"
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
 #include "pipeline/app/verb_plan.h"
@@ -31,20 +32,51 @@ struct RunOptions {
   bool watch = false;
 };
 
-Result<kernels::DType> dtype_of(const std::string& npy) {
-  using kernels::DType;
-  static const std::pair<const char*, DType> kTypes[] = {
-      {"<f4", DType::kF32}, {"<f2", DType::kF16}, {"<i8", DType::kI64}, {"<i4", DType::kI32},
-      {"|i1", DType::kI8},  {"|u1", DType::kU8},  {"|b1", DType::kBool}};
-  for (const auto& [name, type] : kTypes) {
-    if (npy == name) return type;
+// The type of takt's name for it; every name of npy_types() is one.
+kernels::DType dtype_named(std::string_view name) {
+  for (int i = 1; i < kernels::kDTypes; ++i) {
+    if (name == kernels::name_of(static_cast<kernels::DType>(i))) return static_cast<kernels::DType>(i);
   }
-  return fail(Code::kInput, "element type " + npy + " is none of takt's; convert the array, for example to float32");
+  return kernels::DType::kBF16;
 }
 
+kernels::DType dtype_of(const NpyArray& array) {
+  for (const NpyType& type : npy_types()) {
+    if (array.type == type.npy) return dtype_named(type.takt);
+  }
+  return kernels::DType::kF32;  // not from read_npy(), which knows only those
+}
+
+// Of any type but bf16, which widen() has made f32.
 NpyArray array_of(const exec::TracedTensor& t) {
-  static const char* const kNames[] = {"", "<f4", "<f2", "<i8", "<i4", "|i1", "|u1", "|b1"};
-  return {kNames[static_cast<int>(t.dtype)], {t.shape.dims, t.shape.dims + t.shape.rank}, t.bytes};
+  NpyArray out{"", {t.shape.dims, t.shape.dims + t.shape.rank}, t.bytes};
+  for (const NpyType& type : npy_types()) {
+    if (type.takt == kernels::name_of(t.dtype)) out.type = type.npy;
+  }
+  return out;
+}
+
+// Elements of one type as those of another, by `convert`.
+template <class To, class From, class Convert>
+std::vector<std::byte> converted(const std::vector<std::byte>& bytes, Convert convert) {
+  std::vector<std::byte> out(bytes.size() / sizeof(From) * sizeof(To));
+  for (std::size_t i = 0; i < bytes.size() / sizeof(From); ++i) {
+    From from{};
+    std::memcpy(&from, bytes.data() + i * sizeof from, sizeof from);
+    const To to = convert(from);
+    std::memcpy(out.data() + i * sizeof to, &to, sizeof to);
+  }
+  return out;
+}
+
+// bf16 is the upper half of an f32.
+void widen(std::vector<exec::TracedTensor>& tensors) {
+  for (exec::TracedTensor& t : tensors) {
+    if (t.dtype != kernels::DType::kBF16) continue;
+    t.bytes = converted<std::uint32_t, std::uint16_t>(
+        t.bytes, [](std::uint16_t upper) { return static_cast<std::uint32_t>(upper) << 16; });
+    t.dtype = kernels::DType::kF32;
+  }
 }
 
 // A tensor's name as a file's: letters, digits, dot, dash; everything else an underscore.
@@ -87,19 +119,25 @@ Result<std::vector<std::vector<std::byte>>> inputs_of(const plan::Plan& plan, co
     if (!slot || d.inputs.empty() || (name.empty() && d.inputs.size() != 1)) {
       std::vector<std::string> names;
       for (const std::uint32_t input : d.inputs) names.push_back(d.tensors[input].name);
-      return fail(Code::kUsage, "'" + text + "' names no input (NAME=FILE.npy)" + did_you_mean(name, names));
+      return fail(Code::kUsage, "'" + text + "' names no input (NAME=FILE.npy)" + did_you_mean(name, names) +
+                                    "\n  -> an input with a value in the model's file became a constant");
     }
     const plan::Tensor& tensor = d.tensors[d.inputs[*slot]];
+    if (!out[*slot].empty()) return fail(Code::kUsage, "--input " + tensor.name + " is given twice");
     const std::string path = equals == std::string::npos ? text : text.substr(equals + 1);
-    TAKT_ASSIGN(const NpyArray array, read_npy(path));
-    TAKT_ASSIGN(const kernels::DType type,
-                dtype_of(array.type).map_error([&](Error error) { return std::move(error).with_context(path); }));
+    TAKT_ASSIGN(NpyArray array, read_npy(path));
+    kernels::DType type = dtype_of(array);
+    if (tensor.dtype == kernels::DType::kBF16 && type == kernels::DType::kF32) {
+      array.bytes = converted<std::uint16_t, float>(
+          array.bytes, [](float value) { return kernels::to_narrow(static_cast<double>(value), kernels::kBfloat); });
+      type = tensor.dtype;
+    }
     const std::vector<std::int64_t> shape(tensor.shape.dims, tensor.shape.dims + tensor.shape.rank);
     if (type != tensor.dtype || array.shape != shape) {
       return fail(Code::kInput, path + ": input '" + tensor.name + "' is " + kernels::name_of(tensor.dtype) +
                                     extents(shape) + ", the file has " + kernels::name_of(type) + extents(array.shape));
     }
-    out[*slot] = array.bytes;
+    out[*slot] = std::move(array.bytes);
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i].empty()) out[i] = exec::made_up_input(d.tensors[d.inputs[i]]);
@@ -130,10 +168,19 @@ Status watch(const std::shared_ptr<const plan::Plan>& plan, const std::vector<st
 }
 
 Status run_once(const RunOptions& options) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!options.out.empty() && !options.dump.empty() &&
+      fs::weakly_canonical(fs::path(options.out) / "", error) ==
+          fs::weakly_canonical(fs::path(options.dump) / "", error)) {
+    return fail(Code::kUsage,
+                "-o and --dump-tensors name one folder, " + options.out + "; the dump holds the outputs too");
+  }
   TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(options.plan));
   TAKT_ASSIGN(const auto inputs, inputs_of(*plan, options.inputs));
   if (options.watch) TAKT_RETURN_IF_ERROR(watch(plan, inputs));
-  TAKT_ASSIGN(const std::vector<exec::TracedTensor> traced, exec::trace(plan, inputs));
+  TAKT_ASSIGN(std::vector<exec::TracedTensor> traced, exec::trace(plan, inputs));
+  widen(traced);
   if (!options.dump.empty()) TAKT_RETURN_IF_ERROR(write_all(options.dump, traced));
   std::vector<exec::TracedTensor> outputs;
   for (const std::uint32_t output : plan->description().outputs) {
@@ -150,8 +197,9 @@ Status run_once(const RunOptions& options) {
       high = i == 0 ? v : std::max(high, v);
       sum += v;
     }
-    std::printf("%s: %zu bytes of %s, %.6g to %.6g, sum %.9g\n", tensor.name.c_str(), found->bytes.size(),
-                kernels::name_of(found->dtype), low, high, sum);
+    std::printf("%s: %zu bytes of %s", tensor.name.c_str(), found->bytes.size(), kernels::name_of(found->dtype));
+    if (found->dtype == kernels::DType::kF32) std::printf(", %.6g to %.6g, sum %.9g", low, high, sum);
+    std::printf("\n");
   }
   return options.out.empty() ? Status() : write_all(options.out, outputs);
 }
@@ -168,31 +216,26 @@ struct Side {
   std::vector<exec::TracedTensor> tensors;  // in the order of the plan's steps, of a folder by name
 };
 
-// Another runtime may have calculated in double; takt does so nowhere.
-void narrow(NpyArray& array) {
-  if (array.type != "<f8") return;
-  std::vector<std::byte> floats(array.bytes.size() / 2);
-  for (std::size_t i = 0; i < floats.size() / sizeof(float); ++i) {
-    double wide = 0;
-    std::memcpy(&wide, array.bytes.data() + i * sizeof wide, sizeof wide);
-    const auto value = static_cast<float>(wide);
-    std::memcpy(floats.data() + i * sizeof value, &value, sizeof value);
-  }
-  array.type = "<f4";
-  array.bytes = std::move(floats);
-}
-
 Result<exec::TracedTensor> tensor_of(const std::string& path) {
   TAKT_ASSIGN(NpyArray array, read_npy(path));
-  narrow(array);
-  TAKT_ASSIGN(const kernels::DType type,
-              dtype_of(array.type).map_error([&](Error error) { return std::move(error).with_context(path); }));
   exec::TracedTensor out;
   out.name = std::filesystem::path(path).filename().string();
-  out.dtype = type;
+  out.dtype = dtype_of(array);
   for (const std::int64_t extent : array.shape) out.shape.dims[out.shape.rank++] = extent;  // at most 8
   out.bytes = std::move(array.bytes);
   return out;
+}
+
+// Another runtime may have calculated in double what takt has in f32.
+void narrow_like(std::vector<exec::TracedTensor>& tensors, const std::vector<exec::TracedTensor>& others) {
+  std::map<std::string, kernels::DType> types;
+  for (const exec::TracedTensor& t : others) types[t.name] = t.dtype;
+  for (exec::TracedTensor& t : tensors) {
+    const auto other = types.find(t.name);
+    if (t.dtype != kernels::DType::kF64 || other == types.end() || other->second != kernels::DType::kF32) continue;
+    t.bytes = converted<float, double>(t.bytes, [](double wide) { return static_cast<float>(wide); });
+    t.dtype = kernels::DType::kF32;
+  }
 }
 
 Result<Side> side_of(const std::string& path, const std::vector<std::string>& given) {
@@ -204,6 +247,7 @@ Result<Side> side_of(const std::string& path, const std::vector<std::string>& gi
     TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(path));
     TAKT_ASSIGN(const auto inputs, inputs_of(*plan, given));
     TAKT_ASSIGN(side.tensors, exec::trace(plan, inputs));
+    widen(side.tensors);
     const std::vector<std::string> names = file_names(side.tensors);
     for (std::size_t i = 0; i < names.size(); ++i) side.tensors[i].name = names[i];
     return side;
@@ -239,7 +283,9 @@ void order_like(std::vector<exec::TracedTensor>& tensors, const std::vector<exec
 
 Status diff(const DiffOptions& options) {
   TAKT_ASSIGN(Side a, side_of(options.a, options.inputs));
-  TAKT_ASSIGN(const Side b, side_of(options.b, options.inputs));
+  TAKT_ASSIGN(Side b, side_of(options.b, options.inputs));
+  narrow_like(a.tensors, b.tensors);
+  narrow_like(b.tensors, a.tensors);
   if (a.folder && !b.folder) order_like(a.tensors, b.tensors);
   const exec::Divergence d = exec::compare(a.tensors, b.tensors, options.tolerance);
   std::printf("%zu tensors compared, %zu of the first without a partner\n", d.compared, d.unmatched);

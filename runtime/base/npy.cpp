@@ -27,13 +27,18 @@ std::optional<std::string_view> after_key(std::string_view header, std::string_v
   return begin == std::string_view::npos ? std::nullopt : std::optional(header.substr(begin));
 }
 
+constexpr NpyType kTypes[] = {{"<f4", "f32", 4}, {"<f2", "f16", 2}, {"<f8", "f64", 8}, {"|i1", "i8", 1},
+                              {"<i2", "i16", 2}, {"<i4", "i32", 4}, {"<i8", "i64", 8}, {"|u1", "u8", 1},
+                              {"<u2", "u16", 2}, {"<u4", "u32", 4}, {"<u8", "u64", 8}, {"|b1", "bool", 1}};
+
 }  // namespace
 
+std::span<const NpyType> npy_types() { return kTypes; }
+
 std::size_t npy_element_size(std::string_view type) {
-  if (type == "<f8" || type == "<i8") return 8;
-  if (type == "<f4" || type == "<i4") return 4;
-  if (type == "<f2") return 2;
-  if (type == "|i1" || type == "|u1" || type == "|b1") return 1;
+  for (const NpyType& t : kTypes) {
+    if (t.npy == type) return t.size;
+  }
   return 0;
 }
 

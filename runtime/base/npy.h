@@ -13,9 +13,19 @@
 
 namespace takt {
 
+// An element type: its name in a file, as takt says it, and bytes of one element.
+struct NpyType {
+  std::string_view npy;   // "<f4", "|u1", ...
+  std::string_view takt;  // "f32", "u8", ...
+  std::size_t size = 0;
+};
+// All that takt's tensors may be of, but bf16: NumPy has no such type, its values are written as "<f4", which holds
+// every one of them exactly.
+std::span<const NpyType> npy_types();
+
 // Row-major, little-endian.
 struct NpyArray {
-  std::string type;  // as in the file: "<f4", "<f8", "<f2", "<i8", "<i4", "|i1", "|u1", "|b1"
+  std::string type;  // as in the file, one of npy_types()
   std::vector<std::int64_t> shape;
   std::vector<std::byte> bytes;
 };

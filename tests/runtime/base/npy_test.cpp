@@ -54,6 +54,19 @@ TEST(Npy, ComesBackAsItWasWritten) {
   }
 }
 
+TEST(Npy, EveryElementTypeComesBack) {
+  EXPECT_EQ(npy_types().size(), 12U) << "all of takt's but bf16";
+  for (const NpyType& type : npy_types()) {
+    EXPECT_EQ(type.size, static_cast<std::size_t>(type.npy[2] - '0')) << type.npy;
+    NpyArray array{std::string(type.npy), {3}, {}};
+    for (std::size_t i = 0; i < 3 * type.size; ++i) array.bytes.push_back(static_cast<std::byte>(i));
+    const auto back = parse_npy(bytes_of(npy_bytes(array)));
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(back->type, type.npy);
+    EXPECT_EQ(back->bytes, array.bytes);
+  }
+}
+
 TEST(Npy, DamageIsNamed) {
   const std::string good = saved_by_numpy();
   const auto message = [](const std::string& file) {
