@@ -128,6 +128,7 @@ Result<std::vector<std::byte>> compile_onnx(std::span<const std::byte> onnx, con
   import.input_shapes = options.input_shapes;
   import.loops = options.loops;
   import.states = options.states;
+  import.note = options.note;
   TAKT_ASSIGN(ir::Graph graph, import_onnx(onnx, import));
   return compile(std::move(graph), digest(onnx), options);
 }

@@ -57,6 +57,8 @@ struct Options {
   std::string name;                           // of the plan; empty: the graph's
   Digest contract;                            // stored in the plan
   std::optional<Preprocess> preprocess;
+  // Called with what a user may not expect of a model, but can be right. One line.
+  std::function<void(const std::string& text)> note;
   bool optimise = true;  // false: the graph is lowered as it was imported
   // Called after import ("import") and after every pass (their names: compiler/passes).
   std::function<void(std::string_view pass, const ir::Graph& graph)> after_pass;

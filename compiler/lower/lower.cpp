@@ -1,5 +1,6 @@
 #include "compiler/lower/lower.h"
 
+#include <algorithm>
 #include <map>
 
 #include "compiler/ir/counted.h"
@@ -18,6 +19,13 @@ Status lower_node(Builder& out, const ir::Node& node) {
   for (const auto lower : {lower_image_node, lower_math_node, lower_movement_node, lower_generic_node}) {
     Status status = lower(out, node, &known);
     if (known) return status;
+  }
+  // Passes compute what is constant (fold_constants), unless it is large.
+  const bool constant = std::ranges::all_of(
+      node.inputs, [&](ir::ValueId id) { return id == ir::kNoValue || out.graph()[id].constant != nullptr; });
+  if (constant) {
+    return fail(Code::kInput, "a constant of " + to_string(out.type(node.outputs[0])) +
+                                  ", too large to be computed when the model is compiled");
   }
   return fail(Code::kInput, "no kernel");
 }

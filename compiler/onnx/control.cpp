@@ -143,9 +143,10 @@ class Control {
     return {};
   }
 
-  // The most trips, and the number of trips where it is known only when it runs.
+  // The most trips, and the number of trips: where it is known, or the value that holds it when it runs.
   struct Trips {
     std::int64_t most = 0;
+    std::int64_t known = 0;
     ValueId number = kNoValue;
   };
   Result<Trips> trips() {
@@ -158,6 +159,7 @@ class Control {
         std::int64_t trips = 0;
         std::memcpy(&trips, constant->bytes.data(), sizeof trips);
         trips = std::max<std::int64_t>(trips, 0);
+        out.known = trips;
         out.most = given != limits_.end() ? std::min(out.most, trips) : trips;
         return out;
       }
@@ -193,6 +195,7 @@ class Control {
     if (has(1)) {
       TAKT_ASSIGN(running, scalar(node_.inputs[1], DType::kBool, "condition"));
     }
+    bool ended = false;  // by the condition, whatever the data
     for (std::int64_t i = 0; i < trips.most; ++i) {
       const ValueId iteration = counter(*body, i);
       if (trips.number != kNoValue) {
@@ -200,7 +203,10 @@ class Control {
         TAKT_ASSIGN(const ValueId more, emit("Less", {at, trips.number}));
         TAKT_ASSIGN(running, known(running) == true ? Result<ValueId>(more) : emit("And", {running, more}));
       }
-      if (known(running) == false) break;
+      if (known(running) == false) {
+        ended = true;
+        break;
+      }
       const bool sure = known(running) == true;
       std::vector<ValueId> inputs = {iteration, truth(true)};
       inputs.insert(inputs.end(), values.begin(), values.end());
@@ -221,7 +227,8 @@ class Control {
       ran.push_back(running);
       TAKT_RETURN_IF_ERROR(one(results[0], DType::kBool, "condition"));
       const auto next = known(results[0]);
-      if (next == false) break;
+      ended = next == false;
+      if (ended) break;
       if (next == true) continue;
       if (sure) {
         TAKT_ASSIGN(running, scalar(results[0], DType::kBool, "condition"));
@@ -229,6 +236,11 @@ class Control {
         TAKT_ASSIGN(const ValueId goes_on, scalar_under(guarded(running, true), results[0]));
         TAKT_ASSIGN(running, chosen(running, goes_on, running));
       }
+    }
+    // Where the data decide, a maximum below what they want is the user's word; here it is a mistake for certain.
+    if (!ended && trips.known > trips.most && known(running) == true) {
+      return refuse("runs " + std::to_string(trips.known) + " times; its maximum (--loop " + printable(node_.name) +
+                    "=" + std::to_string(trips.most) + ") would cut it short");
     }
     for (std::size_t k = 0; k < node_.outputs.size(); ++k) {
       if (k < carried) {

@@ -15,6 +15,7 @@
 #include "compiler/onnx/control.h"
 #include "compiler/onnx/operators.h"
 #include "compiler/onnx/tensor_proto.h"
+#include "runtime/base/suggest.h"
 
 namespace takt::compiler {
 namespace {
@@ -25,28 +26,42 @@ using ir::to_string;
 using ir::ValueId;
 using ir::within_limits;
 
-constexpr int kMaxDepth = 32;       // nested messages of a model: graph, node, attribute, tensor
-constexpr std::size_t kListed = 5;  // names in a list of a message
+constexpr int kMaxDepth = 32;         // nested messages of a model: graph, node, attribute, tensor
+constexpr int kNameableDepth = 1000;  // up to which a model that is nested too deep is told from a damaged one
+constexpr std::size_t kListed = 5;    // names in a list of a message
 // Nodes of subgraphs, each time they are inlined: beyond it a plan is no list that anybody reads, and a small file
 // would keep the compiler busy for hours.
 constexpr std::size_t kMostInlined = 1 << 16;
 
 tl::unexpected<Error> refuse(std::string message) { return fail(Code::kInput, std::move(message)); }
 
+// On failure *at is the byte where it was noticed.
+bool parses(std::span<const std::byte> bytes, int depth, ::onnx::ModelProto* model, int* at) {
+  const auto size = static_cast<int>(bytes.size());
+  google::protobuf::io::ArrayInputStream array(bytes.data(), size);
+  google::protobuf::io::CodedInputStream stream(&array);
+  stream.SetTotalBytesLimit(size);
+  stream.SetRecursionLimit(depth);
+  const bool whole = model->ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  *at = stream.CurrentPosition();
+  return whole;
+}
+
 Result<::onnx::ModelProto> parse(std::span<const std::byte> bytes) {
   if (bytes.empty()) return refuse("the file is empty");
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     return refuse("the file is larger than 2 GiB, which ONNX files cannot be");
   }
-  const auto size = static_cast<int>(bytes.size());
-  google::protobuf::io::ArrayInputStream array(bytes.data(), size);
-  google::protobuf::io::CodedInputStream stream(&array);
-  stream.SetTotalBytesLimit(size);
-  stream.SetRecursionLimit(kMaxDepth);
   ::onnx::ModelProto model;
-  if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
-    return refuse("is no ONNX model, or is cut or damaged at or before byte " +
-                  std::to_string(stream.CurrentPosition()) + " of " + std::to_string(size));
+  int at = 0;
+  if (!parses(bytes, kMaxDepth, &model, &at)) {
+    int unused = 0;
+    if (parses(bytes, kNameableDepth, &model, &unused)) {
+      return refuse("is nested deeper than " + std::to_string(kMaxDepth) + " messages at byte " + std::to_string(at) +
+                    ": an If, Loop or Scan inside another takes three, so that nine may lie in one another");
+    }
+    return refuse("is no ONNX model, or is cut or damaged at or before byte " + std::to_string(at) + " of " +
+                  std::to_string(bytes.size()));
   }
   if (!model.has_graph()) return refuse("holds no graph; is it an ONNX model?");
   return model;
@@ -169,7 +184,8 @@ class InputTypes {
       for (const auto& dim : tensor.shape().dim()) type.shape.dims[type.shape.rank++] = extent(dim, input.name());
     }
     if (!within_limits(type.shape)) {
-      return refuse("input " + printable(input.name()) + " of " + to_string(type) + " is not possible");
+      return refuse("input " + printable(input.name()) + " of " + to_string(type) +
+                    ": a tensor has no negative extents and at most " + std::to_string(ir::kMaxElements) + " elements");
     }
     return type;
   }
@@ -217,6 +233,11 @@ class Importer : private Scopes {
     TAKT_RETURN_IF_ERROR(initializers(proto_));
     TAKT_RETURN_IF_ERROR(inputs(options));
     TAKT_RETURN_IF_ERROR(nodes(proto_));
+    for (const auto& [name, most] : loops_) {
+      if (std::ranges::find(loop_names_, name) != loop_names_.end()) continue;
+      return refuse("runs no Loop " + printable(name) + ", for which a maximum of " + std::to_string(most) +
+                    " was given" + did_you_mean(name, loop_names_));
+    }
     TAKT_RETURN_IF_ERROR(outputs());
     TAKT_RETURN_IF_ERROR(states());
     count_outputs();
@@ -361,18 +382,31 @@ class Importer : private Scopes {
     return {};
   }
 
-  // Old files list initializers among the inputs; they are constants all the same.
+  // An input that has an initializer is a constant. Files before IR version 4 list all initializers among the inputs;
+  // in newer ones it is a default that a caller could replace, which is worth a word.
   Status inputs(const ImportOptions& options) {
     InputTypes types(options);
     for (const auto& input : proto_.input()) TAKT_RETURN_IF_ERROR(types.unify(input));
+    std::string defaults;
     for (const auto& input : proto_.input()) {
       const auto known = values_.find(input.name());
-      if (known != values_.end() && graph_[known->second].constant) continue;
+      if (known != values_.end() && graph_[known->second].constant) {
+        if (options.input_shapes.count(input.name()) != 0) {
+          return refuse("input " + printable(input.name()) +
+                        " has a value in the file (an initializer) and is a constant; it takes no shape");
+        }
+        defaults += (defaults.empty() ? "" : ", ") + printable(input.name());
+        continue;
+      }
       TAKT_ASSIGN(const ir::Type type, types.type(input));
       const ValueId id = graph_.add_value(input.name(), type);
       if (!define(input.name(), id))
         return refuse("input " + printable(input.name()) + " has no name or is there twice");
       graph_.inputs.push_back(id);
+    }
+    if (!defaults.empty() && options.note && model_.ir_version() >= 4) {
+      options.note(options.source + ": constant, since the file has their values (initializers), are the inputs " +
+                   defaults);
     }
     for (const auto& [name, shape] : options.input_shapes) {
       if (values_.count(name) == 0) return refuse("has no input " + printable(name) + ", for which a shape was given");
@@ -492,6 +526,7 @@ class Importer : private Scopes {
     const std::size_t first = graph_.nodes.size();
     const std::string name = prefix_ + node_name(node);
     if (is_control(node.domain(), node.op_type())) {
+      if (node.op_type() == "Loop") loop_names_.push_back(name);
       TAKT_RETURN_IF_ERROR(import_control(*this, {node, opset_, name, std::move(in), std::move(out)}, loops_));
     } else {
       TAKT_RETURN_IF_ERROR(import_node(graph_, node, opset_, name, std::move(in), std::move(out)));
@@ -510,6 +545,9 @@ class Importer : private Scopes {
       if (found == values_.end()) return refuse("output " + printable(output.name()) + " is never written");
       const ir::Type& type = *graph_[found->second].type;
       TAKT_RETURN_IF_ERROR(consistent(output, type));
+      if (std::ranges::find(graph_.outputs, found->second) != graph_.outputs.end()) {
+        return refuse("output " + printable(output.name()) + " is there twice");
+      }
       graph_.outputs.push_back(found->second);
     }
     return {};
@@ -548,6 +586,7 @@ class Importer : private Scopes {
   std::vector<std::unordered_map<std::string, ValueId>> outer_;  // of those around it
   std::unordered_map<const ::onnx::TensorProto*, ValueId> constants_;
   std::map<std::string, std::int64_t> loops_;
+  std::vector<std::string> loop_names_;        // of all that were imported
   std::map<std::string, std::string> states_;  // output by input
   std::map<std::string, std::shared_ptr<const ir::Constant>> first_values_;
   std::string prefix_;  // of names of what is inlined

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -26,6 +27,8 @@ struct ImportOptions {
   std::map<std::string, std::string> states = {};
   // How often a Loop runs at most, by its node's name: for those whose trip count is known only when they run.
   std::map<std::string, std::int64_t> loops = {};
+  // Called with what a user may not expect, but can be right: inputs that became constants. One line.
+  std::function<void(const std::string& text)> note = {};
 };
 
 // The graph with every type known, shape arithmetic done, all attributes explicit, older operator forms converted

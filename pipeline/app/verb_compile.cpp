@@ -109,10 +109,16 @@ Status state(const std::string& text, compiler::Options& options) {
 
 Status run(const Options& options) {
   namespace fs = std::filesystem;
+  if (options.json && !(options.dump_after.empty() && options.statistics_after.empty())) {
+    return fail(Code::kUsage,
+                "--json describes the plan on stdout, where --dump-after and --statistics-after print too; "
+                "ask for one of them");
+  }
   compiler::Options compile;
   TAKT_ASSIGN(compile.target, target_of(options.target));
   compile.parts = options.parts;
   compile.optimise = !options.unoptimised;
+  compile.note = [](const std::string& text) { std::fprintf(stderr, "takt: note: %s\n", text.c_str()); };
   for (const std::string& text : options.fixes) TAKT_RETURN_IF_ERROR(fix(text, compile));
   for (const std::string& text : options.loops) TAKT_RETURN_IF_ERROR(limit(text, compile));
   for (const std::string& text : options.states) TAKT_RETURN_IF_ERROR(state(text, compile));
@@ -128,6 +134,9 @@ Status run(const Options& options) {
       if (!options.fixes.empty()) {
         return fail(Code::kUsage,
                     "--fix belongs to single models; in a composition what feeds an input fixes its shape");
+      }
+      if (!options.loops.empty() || !options.states.empty()) {
+        return fail(Code::kUsage, "--loop and --state belong to single models; a composition's networks have neither");
       }
       std::map<std::string, std::string> files;
       for (const std::string& text : options.files) {
@@ -181,6 +190,7 @@ Status run(const Options& options) {
                           : compiler::compile_onnx(std::as_bytes(std::span(onnx.data(), onnx.size())), compile));
   for (const std::string& asked : {options.dump_after, options.statistics_after}) {
     if (asked.empty() || dumped.count(asked) != 0) continue;
+    if (options.unoptimised) return fail(Code::kUsage, "--unoptimised leaves the passes out; there is only 'import'");
     return fail(Code::kUsage, "no pass is called '" + asked + "'" + did_you_mean(asked, passes));
   }
   const std::string out = options.out.empty() ? compile.name + ".plan" : options.out;

@@ -213,7 +213,7 @@ class Reader {
       const YamlNode hash = node.at("hash");
       const std::string wanted = hash.text();
       feeds_by_name(node, part);
-      bytes(*onnx, part.source, wanted, hash, part);
+      bytes(*onnx, wanted, hash, part);
     } else {
       operation(node, part);
     }
@@ -224,17 +224,16 @@ class Reader {
     for (const auto& [input, from] : node.at("inputs").entries()) part.feeds.push_back({input, source(from)});
   }
 
-  void bytes(const YamlNode& node, const std::string& file, const std::string& wanted, const YamlNode& hash,
-             Composition::Part& part) {
-    if (file.empty()) return;
-    auto read = read_(part.name, file);
+  void bytes(const YamlNode& node, const std::string& wanted, const YamlNode& hash, Composition::Part& part) {
+    if (part.source.empty()) return;
+    auto read = read_(part.name, part.source);
     if (!read) {
       node.error(read.error().message);
       return;
     }
     const std::string found = digest(*read).hex();
     if (found != wanted) {
-      hash.error("expected hash " + wanted + ", " + file + " has " + found +
+      hash.error("expected hash " + wanted + ", " + part.source + " has " + found +
                  "; check the file, or change 'hash' if it is meant");
     }
     part.onnx = *std::move(read);
@@ -243,7 +242,7 @@ class Reader {
   // A contract says what file, and how a picture gets into the network.
   void network_of_contract(const YamlNode& model, const YamlNode& node, Composition::Part& part) {
     feeds_by_name(node, part);
-    const std::string file = model.text();
+    std::string file = model.text();
     if (file.empty()) return;
     auto text = read_("", file);
     if (!text) return model.error(text.error().message);
@@ -252,7 +251,7 @@ class Reader {
     const std::filesystem::path onnx(contract->file);
     part.source = onnx.is_absolute() ? contract->file
                                      : (std::filesystem::path(file).parent_path() / onnx).lexically_normal().string();
-    bytes(model, part.source, contract->hash, model, part);
+    bytes(model, contract->hash, model, part);
     for (Composition::Feed& feed : part.feeds) {
       const auto picture = pictures_.find(feed.from.of);
       if (feed.input != contract->input.tensor || picture == pictures_.end()) continue;
@@ -310,11 +309,12 @@ Result<Composition> load_composition(const std::string& path, const std::map<std
   TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
   std::set<std::string> unused;
   for (const auto& [part, file] : files) unused.insert(part);
-  const ReadFile read_beside = [&](const std::string& part, const std::string& file) -> Result<std::string> {
+  const ReadFile read_beside = [&](const std::string& part, std::string& file) -> Result<std::string> {
     const auto given = files.find(part);
     if (given != files.end()) {
       unused.erase(part);
-      return read_file(given->second);
+      file = given->second;
+      return read_file(file);
     }
     const std::filesystem::path beside(file);
     const std::string full =

@@ -21,8 +21,8 @@ Result<compiler::Composition> load_composition(const std::string& path,
                                                const std::map<std::string, std::string>& files);
 
 // The same from text; `read` gives the bytes of a file by its name as the text has it, for a part, or for none:
-// contracts.
-using ReadFile = std::function<Result<std::string>(const std::string& part, const std::string& file)>;
+// contracts. Where it reads another file in its place, it says so in `file`, for messages.
+using ReadFile = std::function<Result<std::string>(const std::string& part, std::string& file)>;
 Result<compiler::Composition> parse_composition(const std::string& text, const std::string& name, const ReadFile& read);
 
 }  // namespace takt::pipeline

@@ -9,6 +9,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/npy.h"
 #include "tests/integration/program.h"
+#include "tests/support/onnx_model.h"
 
 namespace takt::test {
 namespace {
@@ -146,6 +147,7 @@ TEST_F(PlanCommand, CompositionsCompileAndAreRefusedWithTheirPlace) {
   const Answer other = takt({"compile", pair, "--file", "fine=" + pair, "-o", path("p.plan")});
   EXPECT_EQ(other.code, 4);
   EXPECT_THAT(other.err, HasSubstr("sim_camera_pair.yaml:12:11: parts.fine.hash: expected hash"));
+  EXPECT_THAT(other.err, HasSubstr(", " + pair + " has ")) << "the file that was read";
   const Answer over = takt({"compile", pair, "--file", "fine=" + kModels + "sim_camera.onnx", "-o", pair});
   EXPECT_EQ(over.code, 2);
 
@@ -159,6 +161,105 @@ TEST_F(PlanCommand, CompositionsCompileAndAreRefusedWithTheirPlace) {
   EXPECT_EQ(typo.code, 4);
   EXPECT_THAT(typo.err, HasSubstr("typo.yaml:27:8: 'fine' has no output 'bax'; did you mean 'box'?"));
   EXPECT_FALSE(fs::exists(path("p.plan")));
+}
+
+// y is x twice: what goes in has to come out, whatever the type.
+TEST_F(PlanCommand, EveryElementTypeGoesInAndOut) {
+  using Proto = ::onnx::TensorProto;
+  const std::pair<std::int32_t, const char*> types[] = {
+      {Proto::FLOAT, "<f4"},   {Proto::FLOAT16, "<f2"}, {Proto::DOUBLE, "<f8"}, {Proto::INT8, "|i1"},
+      {Proto::INT16, "<i2"},   {Proto::INT32, "<i4"},   {Proto::INT64, "<i8"},  {Proto::UINT8, "|u1"},
+      {Proto::UINT16, "<u2"},  {Proto::UINT32, "<u4"},  {Proto::UINT64, "<u8"}, {Proto::BOOL, "|b1"},
+      {Proto::BFLOAT16, "<f4"}};
+  for (const auto& [type, npy] : types) {
+    SCOPED_TRACE(std::string(npy) + " of ONNX type " + std::to_string(type));
+    OnnxModel model(13);
+    model.input("x", {4}, type).node("Concat", {"x", "x"}, {"y"}).with("axis", std::int64_t{0}).output("y");
+    ASSERT_TRUE(write_file_atomically(path("type.onnx"), model.bytes()));
+    const Answer compiled = takt({"compile", path("type.onnx"), "-o", path("type.plan")});
+    ASSERT_EQ(compiled.code, 0) << compiled.err;
+    NpyArray x{npy, {4}, std::vector<std::byte>(4 * npy_element_size(npy), std::byte{1})};
+    if (type == Proto::FLOAT || type == Proto::BFLOAT16) {
+      const float values[] = {1, -2.5F, 1e30F, std::numeric_limits<float>::infinity()};
+      std::memcpy(x.bytes.data(), values, sizeof values);
+      if (type == Proto::BFLOAT16) x.bytes[8] = x.bytes[9] = std::byte{0};  // exact in bf16
+    }
+    ASSERT_TRUE(write_file_atomically(path("x.npy"), npy_bytes(x)));
+    const Answer ran = takt(
+        {"plan", "run", path("type.plan"), "--input", path("x.npy"), "-o", path("o"), "--dump-tensors", path("steps")});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    std::vector<std::byte> twice = x.bytes;
+    twice.insert(twice.end(), x.bytes.begin(), x.bytes.end());
+    for (const char* const file : {"o/y.npy", "steps/y.npy"}) {
+      const auto y = read_npy(path(file));
+      ASSERT_TRUE(y) << y.error().message;
+      EXPECT_EQ(y->type, npy);
+      EXPECT_EQ(y->bytes, twice);
+    }
+    const Answer same = takt({"plan", "diff", path("type.plan"), path("o"), "--input", path("x.npy")});
+    EXPECT_EQ(same.code, 0) << same.err;
+    fs::remove_all(path("o"));
+    fs::remove_all(path("steps"));
+  }
+}
+
+TEST_F(PlanCommand, WhatContradictsItselfIsRefused) {
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& text) {
+    const Answer answer = takt(words);
+    EXPECT_EQ(answer.code, 2) << text;
+    EXPECT_THAT(answer.err, HasSubstr(text));
+  };
+  const NpyArray image{"<f4", {1, 3, 64, 96}, std::vector<std::byte>(std::size_t{3} * 64 * 96 * 4)};
+  ASSERT_TRUE(write_file_atomically(path("x.npy"), npy_bytes(image)));
+  const std::string given = "image=" + path("x.npy");
+  refused({"plan", "run", path("net.plan"), "--input", given, "--input", given}, "--input image is given twice");
+  refused({"plan", "run", path("net.plan"), "-o", path("o"), "--dump-tensors", path("o") + "/"}, "name one folder");
+  const auto compiling = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {
+        "compile", kModels + "sim_camera.onnx", "--fix", "height=64", "width=96", "-o", path("p.plan")};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  refused(compiling({"--json", "--dump-after", "import"}), "--json describes the plan on stdout");
+  refused(compiling({"--json", "--statistics-after", "import"}), "--json describes the plan on stdout");
+  refused(compiling({"--unoptimised", "--dump-after", "fuse"}), "--unoptimised leaves the passes out");
+  refused({"compile", kModels + "sim_camera_pair.yaml", "--loop", "l=3", "-o", path("p.plan")},
+          "--loop and --state belong to single models");
+  EXPECT_FALSE(fs::exists(path("p.plan")));
+}
+
+TEST_F(PlanCommand, AnInputWithAValueInTheFileIsAConstantAndThatIsSaid) {
+  OnnxModel model(13);
+  model.input("x", {2}).input("gain", {2}).floats("gain", {2}, {3, 4});
+  model.node("Mul", {"x", "gain"}, {"y"}).output("y");
+  ASSERT_TRUE(write_file_atomically(path("default.onnx"), model.bytes()));
+  const Answer newer = takt({"compile", path("default.onnx"), "-o", path("d.plan")});
+  EXPECT_EQ(newer.code, 0);
+  EXPECT_THAT(newer.err, HasSubstr("default.onnx: constant, since the file has their values (initializers), are the "
+                                   "inputs gain\n"));
+  const Answer fixed = takt({"compile", path("default.onnx"), "--fix", "gain=1x2", "-o", path("d.plan")});
+  EXPECT_EQ(fixed.code, 3);
+  EXPECT_THAT(fixed.err, HasSubstr("input gain has a value in the file"));
+  const Answer given = takt({"plan", "run", path("d.plan"), "--input", "gain=" + path("x.npy")});
+  EXPECT_EQ(given.code, 2);
+  EXPECT_THAT(given.err, HasSubstr("an input with a value in the model's file became a constant"));
+  model.model.set_ir_version(3);  // where every initializer is an input too
+  ASSERT_TRUE(write_file_atomically(path("default.onnx"), model.bytes()));
+  EXPECT_EQ(takt({"compile", path("default.onnx"), "-o", path("d.plan")}).err, "");
+}
+
+TEST_F(PlanCommand, TooLittleMemoryIsAnEnvironmentError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's shadow memory is larger than any limit";
+#endif
+  OnnxModel model(13);
+  model.input("x", {1 << 26}).node("Relu", {"x"}, {"y"}).output("y");
+  ASSERT_TRUE(write_file_atomically(path("large.onnx"), model.bytes()));
+  ASSERT_EQ(takt({"compile", path("large.onnx"), "-o", path("large.plan")}).code, 0);
+  const Answer answer = finish(
+      start({"-c", "ulimit -v 300000; exec \"$0\" plan run \"$1\"", TAKT_PROGRAM, path("large.plan")}, "/bin/sh"));
+  EXPECT_EQ(answer.code, 5) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("memory"));
 }
 
 TEST_F(PlanCommand, TheProgramsOfTheDocumentationRun) {

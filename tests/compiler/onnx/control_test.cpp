@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "compiler/compile.h"
 #include "compiler/ir/operators.h"
@@ -209,6 +210,32 @@ TEST(Loop, EndsByItsConditionOrItsTrips) {
   EXPECT_THAT(run(model, {number(3), start, bytes_of<float>({10})}, 0, options), ElementsAre(8));
   EXPECT_THAT(run(model, {number(0), start, bytes_of<float>({10})}, 0, options), ElementsAre(1));
   EXPECT_THAT(run(model, {number(99), start, bytes_of<float>({1e9F})}, 0, options), ElementsAre(64)) << "the maximum";
+}
+
+// A maximum that is certain to cut is refused; where a condition may end the loop before, it is the user's word.
+TEST(Loop, AMaximumBelowAKnownNumberOfTrips) {
+  OnnxModel body(13);
+  body.input("i", {}, kInt64).input("going", {}, kBool).input("v", {1});
+  body.node("Identity", {"going"}, {"on"}).node("Add", {"v", "v"}, {"v2"}).output("on").output("v2");
+  OnnxModel model(13);
+  model.integers("trips", {}, {9}).input("start", {1}).node("Loop", {"trips", "", "start"}, {"y"}).with("body", body);
+  model.output("y");
+  const auto start = bytes_of<float>({1});
+  Options options;
+  for (const std::int64_t most : {9, 20}) {
+    options.loops = {{"ny", most}};
+    EXPECT_THAT(run(model, {start}, 0, options), ElementsAre(512));
+  }
+  options.loops = {{"ny", 5}};
+  const std::string onnx = model.bytes();
+  const auto cut = compile_onnx(std::as_bytes(std::span(onnx)), options);
+  ASSERT_FALSE(cut);
+  EXPECT_THAT(cut.error().message, HasSubstr("runs 9 times; its maximum (--loop ny=5) would cut it short"));
+
+  OnnxModel whilst = doubling("go");  // for as long as it likes: the usual form of a while
+  whilst.model.mutable_graph()->mutable_input()->DeleteSubrange(0, 1);
+  whilst.integers("trips", {}, {std::numeric_limits<std::int64_t>::max()});
+  EXPECT_THAT(run(whilst, {start, bytes_of<float>({10})}, 0, options), ElementsAre(16));
 }
 
 TEST(Loop, CollectsOfTheIterationsThatRan) {

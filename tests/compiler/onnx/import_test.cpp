@@ -395,7 +395,7 @@ TEST(OnnxRefusal, SizesThatAreImpossible) {
       error_of(OnnxModel(13).input("x", {1}).integers("w", {3}, {1, 2}).node("Add", {"x", "w"}, {"y"}).output("y")),
       AllOf(HasSubstr("needs 24 bytes"), HasSubstr("holds 16")));
   EXPECT_THAT(error_of(OnnxModel(13).input("x", {1 << 30, 1 << 30}).node("Relu", {"x"}, {"y"}).output("y")),
-              HasSubstr("not possible"));
+              AllOf(HasSubstr("not possible"), HasSubstr("at most 2147483647 elements")));
   EXPECT_THAT(error_of(OnnxModel(13)
                            .input("x", {1})
                            .integers("s", {4}, {1 << 20, 1 << 20, 1, 1})
@@ -421,7 +421,37 @@ TEST(OnnxRefusal, DeepNesting) {
   for (int depth = 0; depth < 200; ++depth) {
     graph = graph->add_node()->add_attribute()->mutable_g();
   }
-  EXPECT_THAT(error_of(model), HasSubstr("damaged"));
+  EXPECT_THAT(error_of(model), HasSubstr("is nested deeper than 32 messages"));
+  for (int depth = 0; depth < 2000; ++depth) graph = graph->add_node()->add_attribute()->mutable_g();
+  EXPECT_THAT(error_of(model), HasSubstr("damaged")) << "deeper than anybody looks";
+}
+
+// Ten Ifs in one another are well-formed, and more than takt follows.
+TEST(OnnxRefusal, DeepNestingIsToldFromDamage) {
+  const auto nested = [](int ifs) {
+    OnnxModel graph(13);
+    graph.node("Relu", {"x"}, {"y0"}).output("y0");
+    for (int i = 1; i <= ifs; ++i) {
+      OnnxModel around(13);
+      const std::string y = "y" + std::to_string(i);
+      around.node("If", {"c"}, {y}).with("then_branch", graph).with("else_branch", graph).output(y);
+      graph = std::move(around);
+    }
+    graph.input("x", {2}).input("c", {}, ::onnx::TensorProto::BOOL);
+    return graph;
+  };
+  EXPECT_TRUE(import_model(nested(9)));
+  EXPECT_THAT(error_of(nested(10)), HasSubstr("is nested deeper than 32 messages"));
+}
+
+TEST(OnnxRefusal, AnOutputThatIsThereTwice) {
+  EXPECT_THAT(error_of(relu().output("y")), HasSubstr("output y is there twice"));
+}
+
+TEST(OnnxRefusal, ALoopThatIsNotThere) {
+  ImportOptions options;
+  options.loops = {{"L", 3}};
+  EXPECT_THAT(error_of(relu(), options), HasSubstr("runs no Loop L, for which a maximum of 3 was given"));
 }
 
 TEST(OnnxRefusal, ControlCharactersOfNamesStayOutOfMessages) {
