@@ -185,7 +185,8 @@ class InputTypes {
     }
     if (!within_limits(type.shape)) {
       return refuse("input " + printable(input.name()) + " of " + to_string(type) +
-                    ": a tensor has no negative extents and at most " + std::to_string(ir::kMaxElements) + " elements");
+                    " is not possible: a tensor has no negative extents and at most " +
+                    std::to_string(ir::kMaxElements) + " elements");
     }
     return type;
   }
@@ -386,15 +387,20 @@ class Importer : private Scopes {
   // in newer ones it is a default that a caller could replace, which is worth a word.
   Status inputs(const ImportOptions& options) {
     InputTypes types(options);
-    for (const auto& input : proto_.input()) TAKT_RETURN_IF_ERROR(types.unify(input));
+    const auto is_constant = [&](const std::string& name) {
+      const auto known = values_.find(name);
+      return known != values_.end() && graph_[known->second].constant;
+    };
+    for (const auto& input : proto_.input()) {
+      if (options.input_shapes.count(input.name()) != 0 && is_constant(input.name())) {
+        return refuse("input " + printable(input.name()) +
+                      " has a value in the file (an initializer) and is a constant; it takes no shape");
+      }
+      TAKT_RETURN_IF_ERROR(types.unify(input));
+    }
     std::string defaults;
     for (const auto& input : proto_.input()) {
-      const auto known = values_.find(input.name());
-      if (known != values_.end() && graph_[known->second].constant) {
-        if (options.input_shapes.count(input.name()) != 0) {
-          return refuse("input " + printable(input.name()) +
-                        " has a value in the file (an initializer) and is a constant; it takes no shape");
-        }
+      if (is_constant(input.name())) {
         defaults += (defaults.empty() ? "" : ", ") + printable(input.name());
         continue;
       }

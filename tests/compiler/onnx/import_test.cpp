@@ -426,7 +426,7 @@ TEST(OnnxRefusal, DeepNesting) {
   EXPECT_THAT(error_of(model), HasSubstr("damaged")) << "deeper than anybody looks";
 }
 
-// Ten Ifs in one another are well-formed, and more than takt follows.
+// Eleven Ifs in one another are well-formed, and more than takt follows.
 TEST(OnnxRefusal, DeepNestingIsToldFromDamage) {
   const auto nested = [](int ifs) {
     OnnxModel graph(13);
@@ -441,7 +441,7 @@ TEST(OnnxRefusal, DeepNestingIsToldFromDamage) {
     return graph;
   };
   EXPECT_TRUE(import_model(nested(9)));
-  EXPECT_THAT(error_of(nested(10)), HasSubstr("is nested deeper than 32 messages"));
+  EXPECT_THAT(error_of(nested(11)), HasSubstr("is nested deeper than 32 messages"));
 }
 
 TEST(OnnxRefusal, AnOutputThatIsThereTwice) {
