@@ -20,6 +20,7 @@
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/modes.h"
 #include "scheduler/analysis/validate.h"
+#include "scheduler/model/modes.h"
 #include "scheduler/model/what_if.h"
 #include "scheduler/model/yaml.h"
 #include "scheduler/synthesis/remedies.h"
@@ -66,6 +67,27 @@ sched::BudgetTable budgets_of(const sched::BudgetTable& budgets, const sched::Pr
   return out;
 }
 
+// In every mode that has what the changes name; the whole has it.
+Status apply_to_modes(sched::ModeSet& set, const std::vector<std::string>& changes) {
+  std::vector<sched::Problem> problems;
+  for (const sched::ModeSpec& mode : set.modes) {
+    problems.push_back(mode.problem);
+    problems.back().ticks = 0;  // the ticks that all share depend on the rates
+    for (const std::string& change : changes) {
+      if (!sched::has_target(mode.problem, change)) continue;
+      TAKT_RETURN_IF_ERROR(sched::apply_what_if(problems.back(), change).map_error([&](Error error) {
+        return std::move(error).with_context("mode '" + mode.name + "'");
+      }));
+    }
+  }
+  TAKT_ASSIGN(const std::vector<sched::Tick> ticks, sched::common_ticks(problems));
+  for (std::size_t m = 0; m < problems.size(); ++m) {
+    problems[m].ticks = ticks[m];
+    set.modes[m].problem = std::move(problems[m]);
+  }
+  return sched::check(set);
+}
+
 Result<Asked> ask(const ScheduleOptions& options) {
   pipeline::PipelineConfig config;
   if (sched::is_problem_file(options.pipeline)) {
@@ -95,11 +117,10 @@ Result<Asked> ask(const ScheduleOptions& options) {
   sched::Problem any_cores = config.problem;
   for (const std::string& change : options.what_if) {
     TAKT_RETURN_IF_ERROR(sched::apply_what_if(config.problem, change));
-    // In every mode that has what the change names; the whole has it, or the line above refused.
-    if (config.modes) {
-      for (sched::ModeSpec& mode : config.modes->modes) (void)sched::apply_what_if(mode.problem, change);
-    }
     if (change.find(".cores=") == std::string::npos) TAKT_RETURN_IF_ERROR(sched::apply_what_if(any_cores, change));
+  }
+  if (config.modes && !options.what_if.empty()) {
+    TAKT_RETURN_IF_ERROR(apply_to_modes(*config.modes, options.what_if));
   }
   return Asked{std::move(config), std::move(any_cores), std::move(other_machine)};
 }
@@ -134,7 +155,8 @@ Result<Admitted> answer(Asked asked, const ScheduleOptions& options, double seco
 // What was written is read back: no file is left that a board would refuse.
 Status write_board_bundle(const pipeline::PipelineConfig& config, const std::vector<pipeline::AdmittedMode>& modes,
                           const std::vector<pipeline::BundleChange>& changes, const Options& options) {
-  TAKT_ASSIGN(const pipeline::Bundle bundle, pipeline::make_bundle(config, modes, changes, options.schedule.budgets));
+  TAKT_ASSIGN(const pipeline::Bundle bundle,
+              pipeline::make_bundle(config, modes, changes, options.schedule.budgets, options.schedule.what_if));
   TAKT_ASSIGN(const std::vector<std::byte> bytes, pipeline::write_bundle(bundle));
   if (const auto again = pipeline::read_bundle(bytes); !again) return fail(Code::kInternal, again.error().message);
   return write_file_atomically(options.bundle, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -148,6 +170,11 @@ int run_modes(const Asked& asked, const Options& options) {
     return report_error(
         {Code::kUsage,
          "'" + asked.config.name + "' has modes; a certificate is of one table: ask for a file without 'modes'"});
+  }
+  if (options.scale || !options.baselines.empty()) {
+    return report_error({Code::kUsage, "'" + asked.config.name + "' has modes; " +
+                                           (options.scale ? "--scale" : "--baseline") +
+                                           " is about one table: ask for a file without 'modes'"});
   }
   std::vector<sched::Answer> answers;
   for (const sched::ModeSpec& mode : set.modes) {
@@ -325,15 +352,19 @@ void add_schedule(CLI::App& app, Command& chosen) {
       ->check(number_in(0.001, 1e9));
   verb->add_option("--baseline", options->baselines,
                    "set the reactions beside those of the first table found, of epochs with barriers, and of published "
-                   "bounds (repeatable)")
+                   "bounds (repeatable; one table, no modes)")
       ->check(CLI::IsMember({"first-found", "epoch-barrier"}));
-  verb->add_flag("--scale", options->scale,
-                 "search how much all budgets may grow with a new table as well (a lower bound; some more searches)");
+  verb->add_flag(
+      "--scale", options->scale,
+      "search how much all budgets may grow with a new table as well (a lower bound; some more searches; one table, no "
+      "modes)");
   verb->add_flag("--json", options->json, "machine-readable answer on stdout");
   verb->add_option("--html", options->html, "write the answer with its Gantt chart as a page: one file, no network");
   verb->add_option("--bundle", options->bundle, "write what a board needs to run it: tables, plans, pools, arenas");
-  verb->add_option("--certificate", options->certificate, "write the proof of an infeasible pipeline to this file");
-  verb->add_option("--check", options->check, "replay a certificate against this pipeline, without any search");
+  verb->add_option("--certificate", options->certificate,
+                   "write the proof of an infeasible pipeline to this file (one table, no modes)");
+  verb->add_option("--check", options->check,
+                   "replay a certificate against this pipeline, without any search (no modes)");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }
 

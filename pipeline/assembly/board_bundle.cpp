@@ -104,7 +104,8 @@ Status add_transport(const PipelineConfig& config, const std::vector<AdmittedMod
 }  // namespace
 
 Result<Bundle> make_bundle(const PipelineConfig& config, const std::vector<AdmittedMode>& modes,
-                           const std::vector<BundleChange>& changes, const std::string& budgets_file) {
+                           const std::vector<BundleChange>& changes, const std::string& budgets_file,
+                           const std::vector<std::string>& what_if) {
   Bundle out;
   out.name = config.name;
   for (const auto& [role, path] : {std::pair<std::string, std::string>{"pipeline", config.file},
@@ -115,6 +116,7 @@ Result<Bundle> make_bundle(const PipelineConfig& config, const std::vector<Admit
     TAKT_ASSIGN(const Digest digest, digest_file(path));
     out.sources.push_back({role, digest});
   }
+  for (const std::string& change : what_if) out.sources.push_back({"what-if " + change, digest(change)});
   for (const AdmittedMode& mode : modes)
     out.modes.push_back({mode.name, *mode.problem, *mode.schedule, mode.dwell, mode.lost});
   out.changes = changes;
@@ -175,7 +177,8 @@ Result<Bundle> make_bundle(const PipelineConfig& config, const std::vector<Admit
   if (!config.stages.empty()) TAKT_RETURN_IF_ERROR(add_transport(config, modes, out));
   std::vector<std::uint64_t> bytes;
   for (std::size_t stage = 0; stage < out.stages.size(); ++stage) bytes.push_back(arena_bytes(out, stage));
-  out.arenas = place_arenas(out.modes, out.stages, bytes);
+  out.arenas = place_arenas(out.modes, out.changes, out.stages, bytes);
+  TAKT_RETURN_IF_ERROR(check_memory(out.modes, out.arenas));
   return out;
 }
 

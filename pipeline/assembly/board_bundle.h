@@ -20,9 +20,11 @@ struct AdmittedMode {
 };
 
 // `config` of the pipeline file, whose stages are those of the modes (by name); of a problem by itself it has neither
-// rig nor stages, and the bundle has tables and arenas only. `budgets_file` may be empty. kInput when a file that
-// decided the bundle cannot be read again, kConfiguration when a library limit of the transport is broken.
+// rig nor stages, and the bundle has tables and arenas only. `budgets_file` may be empty; `what_if` are the changes
+// that were applied to the problem, in order. kInput when a file that decided the bundle cannot be read again,
+// kConfiguration when a library limit of the transport is broken, kGate when the arenas as placed do not fit the board.
 Result<Bundle> make_bundle(const PipelineConfig& config, const std::vector<AdmittedMode>& modes,
-                           const std::vector<BundleChange>& changes, const std::string& budgets_file);
+                           const std::vector<BundleChange>& changes, const std::string& budgets_file,
+                           const std::vector<std::string>& what_if);
 
 }  // namespace takt::pipeline

@@ -79,7 +79,8 @@ struct ArenaMap {
   std::vector<ArenaPlace> places;  // by stage; stages without an arena have none
 };
 
-// A file that decided what is in here.
+// What decided the bundle: a file, or a figure that was changed for it ("what-if fusion.budget=+20%", digest of the
+// text behind "what-if ").
 struct BundleSource {
   std::string role;  // "pipeline", "board", "rig", "budgets", "model camera_detect", ...
   Digest digest;
@@ -108,17 +109,26 @@ Result<Bundle> load_bundle(const std::string& path);
 
 // What has to hold whatever the checksums say: every problem is well-formed, every table passes the validator, every
 // change too; stages, variants, plans and inputs fit the tables; plans admit the chosen numbers of cores; arenas share
-// bytes only where serialised() allows it; pools hold what the topics take. kInput.
+// bytes only where serialised() allows it and fit the board; pools hold what the topics take; all modes have one board
+// and one tick. kInput.
 Status check_bundle(const Bundle& bundle);
 
-// Whether one unary resource keeps jobs of the two stages apart in every mode that has both: a core that both hold from
-// start to end. Stages of which no mode has both are apart as well.
-bool serialised(const std::vector<BundleMode>& modes, const std::string& stage, const std::string& other);
+// Whether jobs of the two stages never run at the same time, overruns within their slots included. In every mode that
+// has both a unary resource keeps them apart: a core that both hold from start to end, or an arena mutex that both
+// name. Across every change such a resource does as well, or the drain outlasts what still runs of the old table.
+// Expects tables and changes that validate.
+bool serialised(const std::vector<BundleMode>& modes, const std::vector<BundleChange>& changes,
+                const std::string& stage, const std::string& other);
 
 // Bases for arenas of these sizes, by stage (0: none): stages that are serialised may share bytes, others never. The
 // largest first, each at the lowest base that is free.
-ArenaMap place_arenas(const std::vector<BundleMode>& modes, const std::vector<BundleStage>& stages,
-                      const std::vector<std::uint64_t>& bytes);
+ArenaMap place_arenas(const std::vector<BundleMode>& modes, const std::vector<BundleChange>& changes,
+                      const std::vector<BundleStage>& stages, const std::vector<std::uint64_t>& bytes);
+
+// What every mode's chosen variants keep resident (weights, state, pools) and the block of arenas fit the memory of the
+// board, where it states one. kGate says by how much not: the block may be larger than what runs at once, which is all
+// that a table's validator counts.
+Status check_memory(const std::vector<BundleMode>& modes, const ArenaMap& arenas);
 
 // Bytes that a stage's arena must have: of the plan of every variant that some mode chose, or as declared.
 std::uint64_t arena_bytes(const Bundle& bundle, std::size_t stage);

@@ -4,12 +4,10 @@
 #include "pipeline/bundle/bundle.h"
 #include "scheduler/analysis/change.h"
 #include "scheduler/analysis/validate.h"
+#include "scheduler/model/modes.h"
 
 namespace takt::pipeline {
 namespace {
-
-constexpr std::size_t kMostModes = 64;
-constexpr Duration kLongestDrain = milliseconds(60'000);
 
 tl::unexpected<Error> refuse(const std::string& why) {
   return fail(Code::kInput, "bundle: " + why + "; write it again with takt schedule --bundle");
@@ -114,9 +112,32 @@ Status check_mode(const Bundle& bundle, const BundleMode& mode) {
                     std::to_string(choice.budget.cores) + " cores");
     }
   }
-  if (mode.dwell.ns < 0) return refuse(where + ": its dwell is negative");
-  if (mode.lost && *mode.lost >= bundle.modes.size())
-    return refuse(where + ": the mode of a lost reference is not there");
+  if (mode.dwell.ns < 0 || mode.dwell > sched::kLongestDwell) {
+    return refuse(where + ": its dwell is negative or longer than a mode may declare");
+  }
+  return {};
+}
+
+// An instant of one table is an instant of every other, and the same cores and units run them.
+Status check_common(const BundleMode& mode, const BundleMode& first) {
+  const std::string where = "modes '" + first.name + "' and '" + mode.name + "'";
+  __extension__ using Wide = __int128;
+  const sched::TickClock& a = first.schedule.clock;
+  const sched::TickClock& b = mode.schedule.clock;
+  if (Wide{a.hyperperiod.ns} * b.ticks != Wide{b.hyperperiod.ns} * a.ticks) {
+    return refuse(where + " have different ticks");
+  }
+  const sched::Board& board = first.problem.board;
+  const sched::Board& other = mode.problem.board;
+  const bool same_cores =
+      std::equal(board.cores.begin(), board.cores.end(), other.cores.begin(), other.cores.end(),
+                 [](const sched::Core& x, const sched::Core& y) { return x.name == y.name && x.cpu == y.cpu; });
+  const bool same_units =
+      std::equal(board.units.begin(), board.units.end(), other.units.begin(), other.units.end(),
+                 [](const sched::Unit& x, const sched::Unit& y) { return x.name == y.name && x.kind == y.kind; });
+  if (!same_cores || !same_units || board.memory != other.memory || board.clock_error != other.clock_error) {
+    return refuse(where + " are of different boards");
+  }
   return {};
 }
 
@@ -127,13 +148,20 @@ Status check_changes(const Bundle& bundle) {
       return refuse("a change names modes that are not there, or one mode twice");
     }
     if (!seen.insert({change.from, change.to}).second) return refuse("a change of mode is declared twice");
-    if (change.drain.ns < 0 || change.drain > kLongestDrain)
-      return refuse("a drain is negative or longer than a minute");
+    if (change.drain.ns < 0 || change.drain > sched::kLongestDrain) {
+      return refuse("a drain is negative or longer than a mode may declare");
+    }
     const BundleMode& from = bundle.modes[change.from];
     const BundleMode& to = bundle.modes[change.to];
     TAKT_RETURN_IF_ERROR(refused_with(
         "change of mode",
         sched::validate_change({&from.problem, &from.schedule}, {&to.problem, &to.schedule}, change.drain)));
+  }
+  for (std::uint32_t m = 0; m < bundle.modes.size(); ++m) {
+    const BundleMode& mode = bundle.modes[m];
+    if (mode.lost && seen.count({m, *mode.lost}) == 0) {
+      return refuse("mode '" + mode.name + "': no change leads to its mode of a lost reference");
+    }
   }
   return {};
 }
@@ -188,9 +216,9 @@ Status check_arenas(const Bundle& bundle) {
     for (std::size_t k = 0; k < i; ++k) {
       const ArenaPlace& b = places[k];
       if (a.base >= b.base + b.bytes || b.base >= a.base + a.bytes) continue;
-      if (!serialised(bundle.modes, bundle.stages[a.stage].name, bundle.stages[b.stage].name)) {
+      if (!serialised(bundle.modes, bundle.changes, bundle.stages[a.stage].name, bundle.stages[b.stage].name)) {
         return refuse(where + " shares bytes with that of stage '" + bundle.stages[b.stage].name +
-                      "', and no core keeps them apart in every mode");
+                      "', and nothing keeps them apart in every mode and across every change");
       }
     }
   }
@@ -199,16 +227,21 @@ Status check_arenas(const Bundle& bundle) {
       return refuse("the arena of stage '" + bundle.stages[stage].name + "' is too small or missing");
     }
   }
-  return {};
+  return refused_with("memory", check_memory(bundle.modes, bundle.arenas));
 }
 
 }  // namespace
 
 Status check_bundle(const Bundle& bundle) {
-  if (bundle.modes.empty() || bundle.modes.size() > kMostModes) return refuse("it has no mode, or more than 64");
+  if (bundle.modes.empty() || bundle.modes.size() > sched::kMostModes) {
+    return refuse("it has no mode, or more than " + std::to_string(sched::kMostModes));
+  }
   TAKT_RETURN_IF_ERROR(unique_names(bundle.modes, "mode"));
   TAKT_RETURN_IF_ERROR(check_stages(bundle));
-  for (const BundleMode& mode : bundle.modes) TAKT_RETURN_IF_ERROR(check_mode(bundle, mode));
+  for (const BundleMode& mode : bundle.modes) {
+    TAKT_RETURN_IF_ERROR(check_mode(bundle, mode));
+    TAKT_RETURN_IF_ERROR(check_common(mode, bundle.modes.front()));
+  }
   TAKT_RETURN_IF_ERROR(check_changes(bundle));
   TAKT_RETURN_IF_ERROR(check_transport(bundle));
   return check_arenas(bundle);

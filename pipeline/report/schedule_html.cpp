@@ -420,6 +420,14 @@ class Page {
                  percent_text(load.fullest_second)});
     }
     section("cores", "Cores", table.html());
+    if (problem_.board.units.empty()) return;
+    HtmlTable units({{"unit"}, {"planned", true}, {"guards", true}, {"free", true}});
+    for (const sched::UnitLoad& load : sched::unit_loads(problem_, *answer_.schedule)) {
+      const double guards = static_cast<double>(load.guards.ns) / static_cast<double>(problem_.hyperperiod.ns);
+      units.row(
+          {escaped(load.unit), percent_text(load.share - guards), percent_text(guards), percent_text(1 - load.share)});
+    }
+    section("units", "Units", units.html());
   }
 
   void others() {

@@ -329,7 +329,17 @@ std::string loads_text(const Problem& problem, const Schedule& schedule, std::op
   char scale[160];
   std::snprintf(scale, sizeof scale, "  all budgets may grow by a factor of %.3f with this table kept\n",
                 budget_scale(problem, schedule));
-  std::string out = "\nUtilisation\n" + columns(rows, 1, 6) + scale;
+  std::string out = "\nUtilisation\n" + columns(rows, 1, 6);
+  if (!problem.board.units.empty()) {
+    std::vector<std::vector<std::string>> units{{"unit", "planned", "guards", "free"}};
+    for (const UnitLoad& load : unit_loads(problem, schedule)) {
+      const double guards = static_cast<double>(load.guards.ns) / static_cast<double>(problem.hyperperiod.ns);
+      units.push_back(
+          {load.unit, percent_text(load.share - guards), percent_text(guards), percent_text(1.0 - load.share)});
+    }
+    out += columns(units, 1, 4);
+  }
+  out += scale;
   if (with_new_table) {
     std::snprintf(scale, sizeof scale, "  with a new table by at least %.2f\n", *with_new_table);
     out += scale;
@@ -526,6 +536,10 @@ std::string to_json(const Problem& problem, const Answer& answer, const Beside& 
                                {"reserve", load.reserve},
                                {"longest_busy_ns", load.longest_busy.ns},
                                {"fullest_second", load.fullest_second}});
+    }
+    root["units"] = Json::array();
+    for (const UnitLoad& load : unit_loads(problem, schedule)) {
+      root["units"].push_back({{"name", load.unit}, {"busy_ns", load.busy.ns}, {"guards_ns", load.guards.ns}});
     }
   }
   if (!beside.comparisons.empty()) {

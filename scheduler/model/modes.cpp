@@ -41,6 +41,10 @@ Result<std::vector<Tick>> common_ticks(const std::vector<Problem>& modes) {
 
 Status check(const ModeSet& set) {
   if (set.modes.empty()) return fail(Code::kConfiguration, "modes: none");
+  if (set.modes.size() > kMostModes) {
+    return fail(Code::kConfiguration, "modes: " + std::to_string(set.modes.size()) + " of them; at most " +
+                                          std::to_string(kMostModes) + " are possible");
+  }
   std::set<std::string> names;
   for (std::size_t i = 0; i < set.modes.size(); ++i) {
     const ModeSpec& mode = set.modes[i];
@@ -51,8 +55,8 @@ Status check(const ModeSet& set) {
     TAKT_RETURN_IF_ERROR(check(mode.problem).map_error([&](Error error) {
       return std::move(error).with_context("mode '" + mode.name + "'");
     }));
-    if (mode.entry_drain.ns < 0 || mode.entry_drain > seconds(100) || mode.dwell.ns < 0 ||
-        mode.dwell > seconds(100'000)) {
+    if (mode.entry_drain.ns < 0 || mode.entry_drain > kLongestDrain || mode.dwell.ns < 0 ||
+        mode.dwell > kLongestDwell) {
       return fail(Code::kConfiguration, where + "the drain lies in 0 to 100 s, the dwell in 0 to 100000 s");
     }
     std::set<std::uint32_t> exits;

@@ -3,6 +3,7 @@
 // table is an instant of the next; a change comes at the end of a hyperperiod.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,10 @@
 #include "scheduler/model/model.h"
 
 namespace takt::sched {
+
+inline constexpr std::size_t kMostModes = 64;
+inline constexpr Duration kLongestDrain = seconds(100);
+inline constexpr Duration kLongestDwell = seconds(100'000);
 
 struct ModeSpec {
   std::string name;
@@ -32,8 +37,8 @@ struct ModeSet {
 // rate that its mode admits. kConfiguration when there is no such tick of at least 1 ns.
 Result<std::vector<Tick>> common_ticks(const std::vector<Problem>& modes);
 
-// Every problem passes its own check(), names are unique, exits and lost modes exist and differ from the mode, every
-// mode can be reached from the first. kConfiguration with the first fault.
+// At most kMostModes; every problem passes its own check(), names are unique, exits and lost modes exist and differ
+// from the mode, every mode can be reached from the first. kConfiguration with the first fault.
 Status check(const ModeSet& set);
 
 }  // namespace takt::sched

@@ -12,6 +12,19 @@
 namespace takt::sched {
 namespace {
 
+constexpr const char* kQuantityKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
+
+// NAME.KEY=VALUE; nullopt when it has another form.
+struct Parts {
+  std::string name, key, value;
+};
+std::optional<Parts> split(const std::string& change) {
+  const std::size_t equals = change.find('=');
+  const std::size_t dot = change.rfind('.', equals);
+  if (equals == std::string::npos || dot == std::string::npos || dot == 0) return std::nullopt;
+  return Parts{change.substr(0, dot), change.substr(dot + 1, equals - dot - 1), change.substr(equals + 1)};
+}
+
 struct Figure {
   double number = 0;
   std::string unit;  // "", "%", "ms", "us", "s", "Hz"
@@ -140,27 +153,32 @@ Status change_stage(Problem& problem, Stage& stage, const std::string& key, cons
 
 }  // namespace
 
-Status apply_what_if(Problem& problem, const std::string& change) {
-  const std::size_t equals = change.find('=');
-  const std::size_t dot = change.rfind('.', equals);
-  if (equals == std::string::npos || dot == std::string::npos || dot == 0) {
-    return not_understood(change, "expected NAME.FIGURE=VALUE, for example fusion.budget=+20%");
+bool has_target(const Problem& problem, const std::string& change) {
+  const std::optional<Parts> parts = split(change);
+  const auto named = [&](const auto& list) {
+    return parts && std::any_of(list.begin(), list.end(), [&](const auto& item) { return item.name == parts->name; });
+  };
+  if (parts && std::find(std::begin(kQuantityKeys), std::end(kQuantityKeys), parts->key) != std::end(kQuantityKeys)) {
+    return named(problem.chains);
   }
-  const std::string name = change.substr(0, dot);
-  const std::string key = change.substr(dot + 1, equals - dot - 1);
-  const std::string value = change.substr(equals + 1);
+  return named(problem.stages) || named(problem.sensors) || named(problem.board.cores);
+}
+
+Status apply_what_if(Problem& problem, const std::string& change) {
+  const std::optional<Parts> parts = split(change);
+  if (!parts) return not_understood(change, "expected NAME.FIGURE=VALUE, for example fusion.budget=+20%");
+  const auto& [name, key, value] = *parts;
   Problem changed = problem;
   std::vector<std::string> known;
   for (const Stage& stage : changed.stages) known.push_back(stage.name);
   for (const Chain& chain : changed.chains) known.push_back(chain.name);
   for (const Sensor& sensor : changed.sensors) known.push_back(sensor.name);
   for (const Core& core : changed.board.cores) known.push_back(core.name);
-  constexpr const char* kKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
   const auto chain = find_named(changed.chains, name);
-  const auto quantity = std::find(std::begin(kKeys), std::end(kKeys), key);
+  const auto quantity = std::find(std::begin(kQuantityKeys), std::end(kQuantityKeys), key);
   // A chain may share its name with a stage or a sensor: the figure decides.
-  if (chain != changed.chains.end() && quantity != std::end(kKeys)) {
-    std::optional<Duration>& limit = chain->limits[quantity - std::begin(kKeys)];
+  if (chain != changed.chains.end() && quantity != std::end(kQuantityKeys)) {
+    std::optional<Duration>& limit = chain->limits[quantity - std::begin(kQuantityKeys)];
     if (!limit && (value.empty() || value.back() == '%')) {
       return not_understood(change, "the chain has no such limit that could be scaled; give it in ms");
     }

@@ -19,6 +19,10 @@ namespace takt::sched {
 // kUsage says what was not understood and which names exist; the problem is then unchanged.
 Status apply_what_if(Problem& problem, const std::string& change);
 
+// Whether the problem has the stage, chain, sensor or core whose figure the change names: one mode of several may lack
+// it.
+bool has_target(const Problem& problem, const std::string& change);
+
 // Leaves only budgets for `cores` cores in every variant that has one; the others are untouched.
 void prefer_cores(Problem& problem, int cores);
 

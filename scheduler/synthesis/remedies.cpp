@@ -186,7 +186,7 @@ class Remedies {
     Core core = changed.board.cores.back();
     core.name += "+";
     core.reserve = 0;
-    ++core.cpu;
+    for (const Core& other : problem_.board.cores) core.cpu = std::max(core.cpu, other.cpu + 1);
     changed.board.cores.push_back(core);
     if (fits(changed)) {
       found_.push_back({{"", "a board with one more core like '" + problem_.board.cores.back().name + "'" + apart_},

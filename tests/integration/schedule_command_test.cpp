@@ -53,6 +53,44 @@ TEST_F(Schedule, ABundleOfModesHasEveryTableAndEveryChange) {
   EXPECT_THAT(slurp(path("modes.html")), HasSubstr("Mode night"));
 }
 
+// Every mode that has what a change names takes it, and a figure that one of them cannot have is refused by its name.
+TEST_F(Schedule, WhatIfChangesEveryModeThatHasTheFigure) {
+  const std::string problem = kRoot + "/configs/schedules/day_and_night.yaml";
+  const std::string file = path("changed.bundle");
+  const Answer yes = takt({"schedule", problem, "--what-if", "camera_detect.budget=+10%", "--bundle", file});
+  ASSERT_EQ(yes.code, 0) << yes.out << yes.err;
+  const takt::Result<takt::pipeline::Bundle> bundle = takt::pipeline::load_bundle(file);
+  ASSERT_TRUE(bundle) << bundle.error().message;
+  for (const takt::pipeline::BundleMode& mode : bundle->modes) {
+    for (std::size_t s = 0; s < mode.problem.stages.size(); ++s) {
+      const std::string& stage = mode.problem.stages[s].name;
+      const takt::sched::Choice& choice = mode.schedule.choices[s];
+      if (stage == "camera_detect" && mode.name == "night") {
+        EXPECT_EQ(choice.budget.time, takt::microseconds(9'900));
+      }
+    }
+  }
+  std::vector<std::string> roles;
+  for (const takt::pipeline::BundleSource& source : bundle->sources) roles.push_back(source.role);
+  EXPECT_THAT(roles, ::testing::Contains("what-if camera_detect.budget=+10%"));
+  // 70 Hz have no place on the ticks that the rates of the file allow: all modes get others.
+  EXPECT_THAT(takt({"schedule", problem, "--what-if", "radar_detect.rate=70"}).out, HasSubstr("210000 ticks"));
+  const Answer no = takt({"schedule", problem, "--what-if", "camera_detect.variant=lite"});
+  EXPECT_EQ(no.code, 2);
+  EXPECT_THAT(no.err, HasSubstr("mode 'night'"));
+  EXPECT_THAT(no.err, HasSubstr("no variant 'lite'"));
+}
+
+TEST_F(Schedule, RefusesWhatIsAboutOneTableForModes) {
+  const std::string problem = kRoot + "/configs/schedules/day_and_night.yaml";
+  const Answer scale = takt({"schedule", problem, "--scale"});
+  EXPECT_EQ(scale.code, 2);
+  EXPECT_THAT(scale.err, HasSubstr("--scale is about one table"));
+  const Answer baseline = takt({"schedule", problem, "--baseline", "first-found"});
+  EXPECT_EQ(baseline.code, 2);
+  EXPECT_THAT(baseline.err, HasSubstr("--baseline is about one table"));
+}
+
 TEST_F(Schedule, WritesNoBundleOfWhatDoesNotFit) {
   const Answer no = takt({"schedule", kPipeline, "--what-if", "camera.latency=20ms", "--bundle", path("no.bundle")});
   EXPECT_EQ(no.code, 1);

@@ -9,6 +9,7 @@
 #include "pipeline/bundle/bundle.h"
 #include "pipeline/bundle/format.h"
 #include "runtime/plan/crc32c.h"
+#include "scheduler/model/modes.h"
 #include "tests/pipeline/bundle/sample_bundles.h"
 
 namespace takt::pipeline {
@@ -38,6 +39,13 @@ TEST(Bundle, IsReadBackAsItWasWritten) {
   EXPECT_EQ(again->stages[0].params.items[0].text, "0.25");
   EXPECT_EQ(again->changes[1].drain, milliseconds(100));
   EXPECT_EQ(again->arenas.block_bytes, bundle.arenas.block_bytes);
+}
+
+// Whatever drain a set of modes may declare.
+TEST(Bundle, TakesTheLongestDrain) {
+  Bundle bundle = test::sample_bundle();
+  bundle.changes[0].drain = sched::kLongestDrain;
+  EXPECT_TRUE(check_bundle(bundle)) << check_bundle(bundle).error().message;
 }
 
 TEST(Bundle, EveryDamagedByteIsFound) {
@@ -89,7 +97,28 @@ TEST(Bundle, WhatIsWrongIsNamed) {
   EXPECT_THAT(message([](Bundle& b) { b.stages[0].variants[0].plan = 0; }), HasSubstr("plan and model"));
   EXPECT_THAT(message([](Bundle& b) { b.stages[0].params.keys.pop_back(); }), HasSubstr("parameters of stage"));
   EXPECT_THAT(message([](Bundle& b) { b.modes[1].dwell.ns = -1; }), HasSubstr("dwell is negative"));
-  EXPECT_THAT(message([](Bundle& b) { b.modes[1].lost = 3; }), HasSubstr("lost reference is not there"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[1].lost = 3; }),
+              HasSubstr("no change leads to its mode of a lost reference"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[1].lost = 1; }), HasSubstr("no change leads to its mode of a lost"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[1].lost = 2; }), HasSubstr("no change leads to its mode of a lost"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[1].problem.board.cores[1].cpu = 7; }), HasSubstr("different boards"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[1].problem.board.cores[1].name = "x"; }), HasSubstr("different boards"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[1].problem.board.units.push_back({"gpu"}); }),
+              HasSubstr("different boards"));
+  EXPECT_THAT(message([](Bundle& b) {
+                const auto finer = [](sched::Tick& tick) { tick *= 2; };
+                finer(b.modes[2].schedule.clock.ticks);
+                finer(b.modes[2].problem.ticks);
+                for (sched::Slot& slot : b.modes[2].schedule.slots) {
+                  finer(slot.start);
+                  finer(slot.end);
+                }
+              }),
+              HasSubstr("modes 'full' and 'dark' have different ticks"));
+  EXPECT_THAT(message([](Bundle& b) { b.modes[1].dwell = sched::kLongestDwell + nanoseconds(1); }),
+              HasSubstr("longer than a mode may declare"));
+  EXPECT_THAT(message([](Bundle& b) { b.changes[0].drain = sched::kLongestDrain + nanoseconds(1); }),
+              HasSubstr("longer than a mode may declare"));
   EXPECT_THAT(message([](Bundle& b) { b.changes[1].to = 9; }), HasSubstr("not there"));
   EXPECT_THAT(message([](Bundle& b) { b.changes[1] = b.changes[0]; }), HasSubstr("declared twice"));
   EXPECT_THAT(message([](Bundle& b) { b.changes[0].drain.ns = -1; }), HasSubstr("drain"));
@@ -129,7 +158,8 @@ TEST(Bundle, ArenasShareOnlyWhereACoreSerialisesThem) {
       if (overlap) {
         EXPECT_TRUE(common_everywhere);
       }
-      EXPECT_EQ(serialised(bundle.modes, bundle.stages[a.stage].name, bundle.stages[b.stage].name), common_everywhere);
+      EXPECT_EQ(serialised(bundle.modes, bundle.changes, bundle.stages[a.stage].name, bundle.stages[b.stage].name),
+                common_everywhere);
       (overlap ? shared : apart) += 1;
     }
   }
@@ -138,7 +168,84 @@ TEST(Bundle, ArenasShareOnlyWhereACoreSerialisesThem) {
   EXPECT_LT(bundle.arenas.block_bytes, sum);
   Bundle all_shared = bundle;
   for (ArenaPlace& place : all_shared.arenas.places) place.base = 0;
-  EXPECT_THAT(check_bundle(all_shared).error().message, HasSubstr("no core keeps them apart in every mode"));
+  EXPECT_THAT(check_bundle(all_shared).error().message, HasSubstr("nothing keeps them apart in every mode"));
+}
+
+// One job on one core of two, [start, end) in ms of a hyperperiod of 100 ms.
+BundleMode one_job(const std::string& mode, const std::string& stage, std::uint32_t core, std::int64_t start,
+                   std::int64_t end) {
+  BundleMode out;
+  out.name = mode;
+  out.problem.board = sched::test::two_cores();
+  out.problem.hyperperiod = milliseconds(100);
+  out.problem.mutexes = {{"other_" + mode}, {"shared"}};
+  out.problem.stages = {sched::test::stage(stage, {1}, {sched::test::variant("a", milliseconds(end - start))})};
+  out.schedule.clock = {milliseconds(100), 100'000};
+  out.schedule.choices = {{1, 0, out.problem.stages[0].variants[0].budgets[0]}};
+  out.schedule.slots = {{0, 0, {core}, start * 1'000, end * 1'000}};
+  return out;
+}
+
+// A job that still runs when the next table begins may meet jobs of the next mode: neither has both stages.
+TEST(Bundle, ArenasAreApartAcrossChanges) {
+  const BundleMode a = one_job("one", "a", 0, 90, 130);
+  const BundleMode beside = one_job("two", "b", 1, 10, 20);
+  const std::vector<BundleChange> there{{0, 1, Duration{}}};
+  const std::vector<BundleChange> back{{1, 0, Duration{}}};
+  EXPECT_TRUE(serialised({a, beside}, {}, "a", "b"));
+  EXPECT_FALSE(serialised({a, beside}, there, "a", "b"));
+  EXPECT_FALSE(serialised({a, beside}, there, "b", "a"));
+  EXPECT_TRUE(serialised({a, beside}, back, "a", "b"));  // b ends before a's first job
+  EXPECT_TRUE(serialised({a, one_job("two", "b", 0, 40, 50)}, there, "a", "b"));
+  // 30 ms run on; b begins at 10 ms, and the cores' clocks differ by 1 us.
+  EXPECT_FALSE(serialised({a, beside}, {{0, 1, milliseconds(20)}}, "a", "b"));
+  EXPECT_TRUE(serialised({a, beside}, {{0, 1, milliseconds(20) + microseconds(1)}}, "a", "b"));
+  // A mutex of the same name, whatever its index; one of the same index and another name does not help.
+  BundleMode with = a;
+  BundleMode other = beside;
+  with.problem.stages[0].variants[0].arena_mutex = other.problem.stages[0].variants[0].arena_mutex = 0;
+  EXPECT_FALSE(serialised({with, other}, there, "a", "b"));
+  with.problem.stages[0].variants[0].arena_mutex = 1;
+  std::swap(other.problem.mutexes[0], other.problem.mutexes[1]);
+  EXPECT_TRUE(serialised({with, other}, there, "a", "b"));
+
+  std::vector<BundleStage> stages(2);
+  stages[0].name = "a";
+  stages[1].name = "b";
+  EXPECT_EQ(place_arenas({a, beside}, back, stages, {640, 640}).block_bytes, 640u);
+  EXPECT_EQ(place_arenas({a, beside}, there, stages, {640, 640}).block_bytes, 1280u);
+}
+
+// A tail of more than the next mode's hyperperiod could reach a third mode.
+TEST(Bundle, ATailThatOutlivesAModeSharesWithNobody) {
+  const BundleMode a = one_job("one", "a", 0, 90, 150);
+  BundleMode next = one_job("two", "c", 1, 10, 20);
+  const BundleMode third = one_job("three", "b", 1, 10, 20);
+  const std::vector<BundleChange> changes{{0, 1, Duration{}}, {1, 2, Duration{}}};
+  EXPECT_TRUE(serialised({a, next, third}, changes, "a", "b"));
+  next.problem.hyperperiod = next.schedule.clock.hyperperiod = milliseconds(25);
+  next.schedule.clock.ticks = 25'000;
+  EXPECT_FALSE(serialised({a, next, third}, changes, "a", "b"));
+}
+
+TEST(Bundle, ResidentBytesAndTheBlockFitTheBoard) {
+  Bundle bundle = test::sample_bundle();
+  bundle.modes[1].problem.stages[1].variants[0].resident = 5'000'000;  // a variant that only this mode has
+  const std::int64_t most = 25'000'000 + static_cast<std::int64_t>(bundle.arenas.block_bytes);
+  const auto with = [&](std::int64_t memory) {
+    for (BundleMode& mode : bundle.modes) mode.problem.board.memory = memory;
+    return check_bundle(bundle);
+  };
+  EXPECT_TRUE(with(most)) << with(most).error().message;
+  const Status refused = with(most - 1);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("the arenas as placed take"));
+  EXPECT_EQ(check_memory(bundle.modes, bundle.arenas).error().code, Code::kGate);
+  // The same variant in two modes is kept once, at its largest.
+  bundle.modes[2].problem.stages[0].variants[0].resident = 4'000'000;
+  EXPECT_TRUE(with(most)) << with(most).error().message;
+  bundle.modes[2].problem.stages[0].variants[0].resident = 6'000'000;
+  EXPECT_FALSE(with(most));
 }
 
 // A job that waits for a unit leaves its cores to others: its arena is not serialised by them.
@@ -147,14 +254,14 @@ TEST(Bundle, AStageOnAUnitSharesWithNobody) {
   const std::string name = bundle.stages[0].name;
   bool any = false;
   for (const BundleStage& other : bundle.stages)
-    any |= other.name != name && serialised(bundle.modes, name, other.name);
+    any |= other.name != name && serialised(bundle.modes, bundle.changes, name, other.name);
   ASSERT_TRUE(any);
   for (sched::Slot& slot : bundle.modes[1].schedule.slots) {
     if (slot.stage == 0) slot.segment = 1;
   }
   for (const BundleStage& other : bundle.stages) {
     if (other.name != name) {
-      EXPECT_FALSE(serialised(bundle.modes, name, other.name));
+      EXPECT_FALSE(serialised(bundle.modes, bundle.changes, name, other.name));
     }
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pipeline/bundle/bundle.h"
+#include "scheduler/model/modes.h"
 #include "scheduler/synthesis/synthesis.h"
 #include "tests/scheduler/synthesis/problems.h"
 
@@ -24,13 +25,17 @@ inline Bundle sample_bundle() {
     stage.variants[0].arena = 1'000'000 + 64 * static_cast<std::int64_t>(stage.name.size());
     stage.variants[0].resident = 5'000'000;
   }
-  add("full", full);
   sched::Problem lite = full;
   lite.stages[1].variants = {sched::test::variant("lite", milliseconds(8))};
   lite.stages[1].variants[0].arena = 400'000;
-  add("lite", lite);
   sched::Problem dark = full;
   dark.stages[0].rates = {1};
+  const auto ticks = sched::common_ticks({full, lite, dark});
+  full.ticks = ticks->at(0);
+  lite.ticks = ticks->at(1);
+  dark.ticks = ticks->at(2);
+  add("full", full);
+  add("lite", lite);
   add("dark", dark);
   for (std::uint32_t s = 0; s < full.stages.size(); ++s) {
     BundleStage& stage = bundle.stages.emplace_back();
@@ -57,7 +62,7 @@ inline Bundle sample_bundle() {
   bundle.pools.user_bytes = pool.chunk_bytes * pool.chunks;
   std::vector<std::uint64_t> bytes;
   for (std::size_t s = 0; s < bundle.stages.size(); ++s) bytes.push_back(arena_bytes(bundle, s));
-  bundle.arenas = place_arenas(bundle.modes, bundle.stages, bytes);
+  bundle.arenas = place_arenas(bundle.modes, bundle.changes, bundle.stages, bytes);
   return bundle;
 }
 

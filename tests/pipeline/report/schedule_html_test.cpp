@@ -133,7 +133,10 @@ TEST(ScheduleHtml, UnitsHaveLanes) {
   ASSERT_TRUE(answer.schedule) << answer.reason;
   const std::string html = schedule_html(problem, answer, "takt");
   expect_balanced(html);
-  EXPECT_THAT(html, AllOf(HasSubstr(">h2d</text>"), HasSubstr(">gpu</text>"), HasSubstr("part 3 of 5")));
+  EXPECT_THAT(html, AllOf(HasSubstr(">h2d</text>"), HasSubstr(">gpu</text>"), HasSubstr("part 3 of 5"),
+                          HasSubstr("id=\"units\""), HasSubstr("guards")));
+  EXPECT_THAT(schedule_html(sched::test::perception(), sched::synthesize(sched::test::perception()), "takt"),
+              Not(HasSubstr("id=\"units\"")));
 }
 
 }  // namespace
