@@ -56,7 +56,39 @@ void judge_bounds(const ModeSpec& from, const ModeSpec& to, const Mode& old_mode
                 "; declare a dwell_ms of at least " + ms_text(longest);
 }
 
-// Resident bytes of everything that some mode runs, and the largest sum of arenas that run together in one.
+// The arenas of jobs over time.
+class Arenas {
+ public:
+  // Jobs of the hyperperiods `from` <= turn < `to`.
+  void add(const ModeSpec& mode, const Schedule& schedule, std::int64_t from, std::int64_t to, Duration offset = {}) {
+    const analysis::Instants instants(mode.problem, schedule);
+    for (std::uint32_t s = 0; s < mode.problem.stages.size(); ++s) {
+      const std::int64_t arena = mode.problem.stages[s].variants[schedule.choices[s].variant].arena;
+      for (std::int64_t job = from * instants.jobs(s); job < to * instants.jobs(s); ++job) {
+        changes_.emplace_back(instants.start(s, job) + offset.ns, arena);
+        changes_.emplace_back(instants.end(s, job) + offset.ns, -arena);
+        last_ = std::max(last_, instants.end(s, job) + offset.ns);
+      }
+    }
+  }
+  // When the last of the jobs ends, at 0 or later.
+  [[nodiscard]] Duration end() const { return {last_}; }
+  // Bytes in use at once.
+  [[nodiscard]] std::int64_t most() {
+    std::sort(changes_.begin(), changes_.end());  // what is given back comes first
+    std::int64_t now = 0;
+    std::int64_t most = 0;
+    for (const auto& [when, by] : changes_) most = std::max(most, now += by);
+    return most;
+  }
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int64_t>> changes_;  // ns, bytes
+  std::int64_t last_ = 0;
+};
+
+// Resident bytes of everything that some mode runs, and the largest sum of arenas in use at once: in one mode, or
+// around a change, when the last jobs of the old table run beside the first of the next one.
 std::string judge_memory(const ModeSet& set, const std::vector<Answer>& answers) {
   const std::int64_t board = set.modes.front().problem.board.memory;
   if (board == 0) return "";
@@ -64,29 +96,34 @@ std::string judge_memory(const ModeSet& set, const std::vector<Answer>& answers)
   std::int64_t arenas = 0;
   for (std::size_t m = 0; m < set.modes.size(); ++m) {
     if (!answers[m].schedule) continue;
-    const Problem& problem = set.modes[m].problem;
+    const ModeSpec& mode = set.modes[m];
     const Schedule& schedule = *answers[m].schedule;
-    const analysis::Instants instants(problem, schedule);
-    std::vector<std::pair<std::int64_t, std::int64_t>> changes;
-    for (std::uint32_t s = 0; s < problem.stages.size(); ++s) {
-      const Variant& variant = problem.stages[s].variants[schedule.choices[s].variant];
-      resident[{problem.stages[s].name, variant.name}] = variant.resident;
-      for (std::int64_t job = -instants.jobs(s); job < instants.jobs(s); ++job) {
-        changes.emplace_back(instants.start(s, job), variant.arena);
-        changes.emplace_back(instants.end(s, job), -variant.arena);
-      }
+    for (std::uint32_t s = 0; s < mode.problem.stages.size(); ++s) {
+      const Stage& stage = mode.problem.stages[s];
+      const Variant& variant = stage.variants[schedule.choices[s].variant];
+      std::int64_t& bytes = resident[{stage.name, variant.name}];
+      bytes = std::max(bytes, variant.resident);
     }
-    std::sort(changes.begin(), changes.end());  // what is given back comes first
-    std::int64_t now = 0;
-    for (const auto& [when, by] : changes) arenas = std::max(arenas, now += by);
+    Arenas alone;
+    alone.add(mode, schedule, -1, 1);
+    arenas = std::max(arenas, alone.most());
+    for (const std::uint32_t exit : mode.exits) {
+      if (!answers[exit].schedule) continue;
+      const ModeSpec& next = set.modes[exit];
+      Arenas seam;
+      seam.add(mode, schedule, -1, 0);
+      const std::int64_t beside = std::max<std::int64_t>(0, (seam.end() - next.entry_drain).ns);
+      seam.add(next, *answers[exit].schedule, 0, beside / next.problem.hyperperiod.ns + 1, next.entry_drain);
+      arenas = std::max(arenas, seam.most());
+    }
   }
   std::int64_t all = 0;
   for (const auto& [what, bytes] : resident) all += bytes;
   if (all + arenas <= board) return "";
   return "memory: the variants of all modes together keep " + bytes_text(all) +
-         " resident, jobs of one mode use up to " + bytes_text(arenas) + " at once; the board has " +
+         " resident, jobs of one mode or around a change use up to " + bytes_text(arenas) + " at once; the board has " +
          bytes_text(board) + ": " + bytes_text(all + arenas - board) +
-         " too much. Use the same variants in more modes, or smaller ones";
+         " too much. Use the same variants in more modes, smaller ones, or longer drains";
 }
 
 std::string name_of_change(const ModeSet& set, const ChangeAnswer& change) {

@@ -33,9 +33,9 @@ struct ModesAnswer {
 // - what still runs when the next table begins, entry drain later, meets none of its slots (validate_change);
 // - the bounds across the seam (walk_change) keep the larger of both modes' limits;
 // - the mode that follows lasts, by its dwell, at least as long as the longest of these bounds, so that no chain
-// crosses
-//   two changes;
-// and the variants of all modes together are resident at once, beside the largest need for arenas of any mode.
+//   crosses two changes;
+// and the variants of all modes together are resident at once, beside the largest need for arenas of any mode or
+// change.
 // Infeasible as soon as a mode is; else undecided, since other tables might do.
 ModesAnswer judge_modes(const ModeSet& set, const std::vector<Answer>& answers);
 

@@ -39,6 +39,36 @@ Result<std::vector<Tick>> common_ticks(const std::vector<Problem>& modes) {
   return out;
 }
 
+namespace {
+
+// Hyperperiods of one mode that a walk across a change takes for one of another mode, and for a drain.
+constexpr std::int64_t kMostTurns = 1000;
+constexpr std::int64_t kMostTurnsOfDrain = 10'000;
+
+// A change is judged hyperperiod by hyperperiod of the shorter table.
+Status check_lengths(const ModeSet& set) {
+  const auto shorter = [](const ModeSpec& a, const ModeSpec& b) {
+    return a.problem.hyperperiod < b.problem.hyperperiod;
+  };
+  const ModeSpec& shortest = *std::min_element(set.modes.begin(), set.modes.end(), shorter);
+  const auto too_long = [&](const ModeSpec& mode, const std::string& what, std::int64_t most) {
+    return fail(Code::kConfiguration, "mode '" + mode.name + "': its " + what + " is longer than " +
+                                          std::to_string(most) + " hyperperiods of mode '" + shortest.name +
+                                          "'; give that mode a longer one");
+  };
+  for (const ModeSpec& mode : set.modes) {
+    if (mode.problem.hyperperiod > shortest.problem.hyperperiod * kMostTurns) {
+      return too_long(mode, "hyperperiod", kMostTurns);
+    }
+    if (mode.entry_drain > shortest.problem.hyperperiod * kMostTurnsOfDrain) {
+      return too_long(mode, "drain", kMostTurnsOfDrain);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Status check(const ModeSet& set) {
   if (set.modes.empty()) return fail(Code::kConfiguration, "modes: none");
   if (set.modes.size() > kMostModes) {
@@ -72,6 +102,7 @@ Status check(const ModeSet& set) {
       return fail(Code::kConfiguration, where + "there is no phase lock whose reference could be lost");
     }
   }
+  TAKT_RETURN_IF_ERROR(check_lengths(set));
   std::vector<bool> reached(set.modes.size(), false);
   std::vector<std::uint32_t> open{0};
   while (!open.empty()) {

@@ -161,6 +161,55 @@ TEST(Modes, VariantsOfAllModesAreResidentTogether) {
   EXPECT_EQ(judge_modes(set, answers).refusal, "");
 }
 
+// One job in each of two modes, on different cores: alone each has the board to itself, but the last one of the first
+// mode works on for 5 ms beside the first one of the second.
+TEST(Modes, ArenasOfBothSidesOfAChangeAddUp) {
+  ModeSet set;
+  std::vector<Answer> answers;
+  for (const std::uint32_t core : {0u, 1u}) {
+    ModeSpec mode;
+    mode.name = core == 0 ? "full" : "night";
+    mode.problem = test::single();
+    mode.problem.board = test::two_cores(0);
+    mode.problem.board.memory = 1'000'000'000;
+    mode.problem.stages[0].name = mode.name + " stage";
+    mode.problem.stages[0].variants[0].arena = 600'000'000;
+    mode.problem.chains[0].name = mode.name + " chain";
+    mode.exits = {1 - core};
+    mode.dwell = seconds(2);
+    Schedule schedule;
+    schedule.clock = {milliseconds(100), 100'000};
+    schedule.choices = {{1, 0, mode.problem.stages[0].variants[0].budgets[0]}};
+    const Tick start = core == 0 ? 95'000 : 2'000;
+    schedule.slots = {{0, 0, {core}, start, start + 10'000}};
+    schedule.bounds = {walk(mode.problem, schedule, 0)};
+    ASSERT_TRUE(validate(mode.problem, schedule, {false})) << validate(mode.problem, schedule).error().message;
+    Answer answer;
+    answer.verdict = Verdict::kFeasible;
+    answer.schedule = schedule;
+    set.modes.push_back(mode);
+    answers.push_back(answer);
+  }
+  const ModesAnswer judged = judge_modes(set, answers);
+  EXPECT_EQ(judged.changes[0].refusal, "");
+  EXPECT_THAT(judged.refusal, AllOf(HasSubstr("1.20 GB at once"), HasSubstr("200.00 MB too much")));
+  EXPECT_EQ(judged.verdict, Verdict::kUndecided);
+  set.modes[1].entry_drain = milliseconds(3);  // the second begins when the first is over
+  EXPECT_EQ(judge_modes(set, answers).refusal, "");
+  set.modes[1].entry_drain = milliseconds(3) - nanoseconds(1);
+  EXPECT_THAT(judge_modes(set, answers).refusal, HasSubstr("1.20 GB at once"));
+}
+
+// The modes may declare different figures for what is the same by name.
+TEST(Modes, TheLargestResidentOfAVariantCounts) {
+  ModeSet set = day_and_night();
+  for (ModeSpec& mode : set.modes) mode.problem.board.memory = 1'000'000'000;
+  const std::vector<Answer> answers = answers_of(set);
+  set.modes[0].problem.stages[0].variants[0].resident = 1'100'000'000;
+  set.modes[1].problem.stages[0].variants[0].resident = 1;
+  EXPECT_THAT(judge_modes(set, answers).refusal, HasSubstr("1.10 GB resident"));
+}
+
 TEST(Modes, OneInfeasibleModeDecides) {
   ModeSet set = day_and_night();
   set.modes[1].problem.chains[0].limits[0] = milliseconds(1);
@@ -187,6 +236,25 @@ TEST(Modes, CheckNamesWhatIsWrong) {
   EXPECT_THAT(message([](ModeSet& s) { s.modes[0].lost = 1; }), HasSubstr("no phase lock"));
   EXPECT_THAT(message([](ModeSet& s) { s.modes[1].problem.stages[0].rates = {0}; }), HasSubstr("mode 'night'"));
   EXPECT_THAT(message([](ModeSet& s) { s.modes.clear(); }), HasSubstr("none"));
+}
+
+// A walk across a change goes through the turns of the shorter table: there must not be millions of them.
+TEST(Modes, CheckBoundsHowFarLengthsDiffer) {
+  const auto message = [](Duration shortest, Duration drain) {
+    ModeSet set = day_and_night();  // 'full' has a hyperperiod of 100 ms
+    Problem& night = set.modes[1].problem;
+    night.hyperperiod = shortest;
+    night.ticks = 12'000;
+    for (Sensor& sensor : night.sensors) sensor.phase.reset();
+    set.modes[0].entry_drain = drain;
+    const Status status = check(set);
+    return status ? std::string("accepted") : status.error().message;
+  };
+  EXPECT_EQ(message(microseconds(100), seconds(1)), "accepted");
+  EXPECT_THAT(message(microseconds(99), {}),
+              HasSubstr("'full': its hyperperiod is longer than 1000 hyperperiods of mode 'night'"));
+  EXPECT_THAT(message(microseconds(100), seconds(1) + nanoseconds(1)),
+              HasSubstr("'full': its drain is longer than 10000"));
 }
 
 }  // namespace
