@@ -70,7 +70,12 @@ int main(int argc, char** argv) {
     return usage_error(app, error, argc, argv);
   }
   try {
-    return chosen();
+    const int code = chosen();
+    // What was printed is a result too: a full disk behind a pipe or a redirection must not read as success.
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    std::fputs("takt: standard output could not be written in full\n  -> free space where it is redirected to\n",
+               stderr);
+    return code == 0 ? 5 : code;
   } catch (const std::bad_alloc&) {
     // Sizes that a file declares are bounded, but this machine or its limits (ulimit) may have less.
     std::fputs("takt: out of memory\n  -> more memory for this process, or a smaller input\n", stderr);

@@ -14,19 +14,8 @@ namespace takt::pipeline {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using sched::Quantity;
 
 Json optional_ns(const std::optional<Duration>& d) { return d ? Json(d->ns) : Json(nullptr); }
-
-std::string key_of(Quantity quantity) {
-  switch (quantity) {
-    case Quantity::kLatency: return "latency";
-    case Quantity::kReaction: return "reaction";
-    case Quantity::kAgeAtOutput: return "age_at_output";
-    case Quantity::kAgeUntilReplaced: return "age_until_replaced";
-  }
-  return "";
-}
 
 Json broken_json(const RunData& run, const Broken& broken) {
   Json out;
@@ -96,7 +85,7 @@ Json chain_json(const RunData& run, const RecordIndex& records, std::size_t inde
                                   [&](const sched::ChainBound& b) { return b.chain == index; });
   out["bound_terms"] = bound == run.schedule.bounds.end() ? "" : bound->terms;
   for (std::size_t q = 0; q < sched::kQuantities; ++q) {
-    out["quantities"][key_of(static_cast<Quantity>(q))] = quantity_json(chain.quantities[q]);
+    out["quantities"][sched::kQuantityKeys[q]] = quantity_json(chain.quantities[q]);
   }
   return out;
 }
@@ -110,7 +99,7 @@ Json exceptions_json(const RunData& run, const Judgement& judgement) {
         if (instance.state != InstanceState::kVoid && instance.state != InstanceState::kViolated) continue;
         Json entry;
         entry["chain"] = chain.name;
-        entry["quantity"] = key_of(static_cast<Quantity>(q));
+        entry["quantity"] = sched::kQuantityKeys[q];
         entry["state"] = name_of(instance.state);
         entry["sample"] = instance.sample;
         entry["capture_ns"] = instance.capture.ns;

@@ -16,8 +16,6 @@ using Rule = Certificate::Rule;
 using Cores = std::vector<std::uint32_t>;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kQuantityKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
-
 // The ways a stage may run, in the order in which a certificate must close them: by rate, then variant, then budget, as
 // declared; a budget for more cores than the board has is no way.
 std::vector<Choice> ways_to_run(const Board& board, const Stage& stage) {

@@ -502,13 +502,13 @@ std::string to_json(const Problem& problem, const Answer& answer, const Beside& 
                                   {"producer_shift", binding.producer_shift}});
     }
     root["chains"] = Json::array();
-    constexpr const char* kKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
     for (const ChainBound& bound : schedule.bounds) {
       const Chain& chain = problem.chains[bound.chain];
       Json entry{{"name", chain.name}, {"terms", bound.terms}};
       for (std::size_t q = 0; q < kQuantities; ++q) {
-        entry[std::string(kKeys[q]) + "_ns"] = bound.bounds[q].ns;
-        entry[std::string(kKeys[q]) + "_limit_ns"] = chain.limits[q] ? Json(chain.limits[q]->ns) : Json(nullptr);
+        entry[std::string(kQuantityKeys[q]) + "_ns"] = bound.bounds[q].ns;
+        entry[std::string(kQuantityKeys[q]) + "_limit_ns"] =
+            chain.limits[q] ? Json(chain.limits[q]->ns) : Json(nullptr);
       }
       root["chains"].push_back(std::move(entry));
     }
@@ -526,7 +526,7 @@ std::string to_json(const Problem& problem, const Answer& answer, const Beside& 
       if (problem.chains[c].sensor != problem.phase_lock->sensor) continue;
       const ChainBound bound = walk(holding_over(problem), schedule, c);
       Json entry{{"name", problem.chains[c].name}};
-      for (std::size_t q = 0; q < kQuantities; ++q) entry[std::string(kKeys[q]) + "_ns"] = bound.bounds[q].ns;
+      for (std::size_t q = 0; q < kQuantities; ++q) entry[std::string(kQuantityKeys[q]) + "_ns"] = bound.bounds[q].ns;
       root["hold_over"].push_back(std::move(entry));
     }
     root["cores"] = Json::array();

@@ -13,8 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kQuantityKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
-
 // A dwell ends with a hyperperiod.
 Duration whole_dwell(const ModeSpec& mode) {
   const std::int64_t h = mode.problem.hyperperiod.ns;

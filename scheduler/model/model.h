@@ -154,6 +154,9 @@ struct Stage {
 enum class Quantity { kLatency, kReaction, kAgeAtOutput, kAgeUntilReplaced };
 inline constexpr std::size_t kQuantities = 4;
 const char* name_of(Quantity quantity);
+// By quantity: its key in files, changes, certificates and JSON.
+inline constexpr const char* kQuantityKeys[kQuantities] = {"latency", "reaction", "age_at_output",
+                                                           "age_until_replaced"};
 
 struct Chain {
   std::string name;

@@ -12,8 +12,6 @@
 namespace takt::sched {
 namespace {
 
-constexpr const char* kQuantityKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
-
 // NAME.KEY=VALUE; nullopt when it has another form.
 struct Parts {
   std::string name, key, value;

@@ -31,9 +31,8 @@ std::int64_t yaml_read::read_rate(const YamlNode& node, Duration hyperperiod) {
 }
 
 void yaml_read::read_limits(const YamlNode& limits, Chain& chain) {
-  constexpr const char* kKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
   for (std::size_t q = 0; q < kQuantities; ++q) {
-    if (const auto limit = limits.find(kKeys[q])) chain.limits[q] = limit->milliseconds(0.001, kMostMs);
+    if (const auto limit = limits.find(kQuantityKeys[q])) chain.limits[q] = limit->milliseconds(0.001, kMostMs);
   }
 }
 

@@ -18,8 +18,6 @@ constexpr std::int64_t kMostTries = 160;
 constexpr std::int64_t kLeastTries = 24;  // of large problems, where one try takes long
 constexpr std::size_t kMostStages = 24;
 
-constexpr const char* kQuantityKeys[kQuantities] = {"latency", "reaction", "age_at_output", "age_until_replaced"};
-
 std::string tenths(std::int64_t steps) { return std::to_string(steps / 10) + "." + std::to_string(steps % 10) + "ms"; }
 
 struct Found {

@@ -148,6 +148,16 @@ TEST_F(Command, FixingADimensionTwiceOrOneThatIsNotThereIsRefused) {
   EXPECT_FALSE(fs::exists(path("p.plan")));
 }
 
+TEST_F(Command, OutputThatCannotBeWrittenIsNoSuccess) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
+  const std::string schedule = std::string(TAKT_SOURCE_DIR) + "/configs/schedules/rates_30_20_10.yaml";
+  const int status =
+      std::system(("'" TAKT_PROGRAM "' schedule '" + schedule + "' >/dev/full 2>'" + path("err") + "'").c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 5);
+  EXPECT_THAT(slurp(path("err")), HasSubstr("standard output"));
+}
+
 TEST_F(Command, InfeasiblePipelineIsNotRun) {
   const Answer answer =
       takt({"replay", kPipeline, kDrive, "-o", path("r"), "--lockstep", "--what-if", "lidar_detect.budget=120ms"});
