@@ -1,0 +1,375 @@
+#include "kernels/reference/points.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/reference/elementary.h"
+
+namespace takt::kernels::reference {
+namespace {
+
+bool in_range(std::int64_t value, std::int64_t most) { return value >= 1 && value <= most; }
+
+std::int64_t clamp_count(const std::int32_t* count, std::int64_t capacity) {
+  return count == nullptr ? capacity : std::clamp<std::int64_t>(*count, 0, capacity);
+}
+
+struct Rows {
+  std::int64_t begin, end;
+};
+Rows share(std::int64_t rows, int part, int parts) { return {rows * part / parts, rows * (part + 1) / parts}; }
+
+bool finite(const double* values, int n) {
+  return std::all_of(values, values + n, [](double v) { return std::isfinite(v); });
+}
+
+// w x y z
+struct Quaternion {
+  double w = 1, x = 0, y = 0, z = 0;
+};
+double dot(const Quaternion& a, const Quaternion& b) { return a.w * b.w + a.x * b.x + a.y * b.y + a.z * b.z; }
+Quaternion mixed(const Quaternion& a, double wa, const Quaternion& b, double wb) {
+  return {a.w * wa + b.w * wb, a.x * wa + b.x * wb, a.y * wa + b.y * wb, a.z * wa + b.z * wb};
+}
+Quaternion normalised(const Quaternion& q) { return mixed(q, 1 / std::sqrt(dot(q, q)), q, 0); }
+
+struct Pose {
+  double position[3] = {};
+  Quaternion rotation;
+};
+
+// Position and quaternion; false when it is no pose.
+bool read_pose(const double* row, Pose* out) {
+  if (!finite(row, 7)) return false;
+  const Quaternion q{row[3], row[4], row[5], row[6]};
+  const double length = dot(q, q);
+  if (!(length > 1e-6 && length < 1e6)) return false;
+  std::copy_n(row, 3, out->position);
+  out->rotation = normalised(q);
+  return true;
+}
+
+// [R|t], rows.
+struct Rigid {
+  double r[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  double t[3] = {};
+
+  void apply(const double* p, double* out) const {
+    for (int i = 0; i < 3; ++i) out[i] = r[3 * i] * p[0] + r[3 * i + 1] * p[1] + r[3 * i + 2] * p[2] + t[i];
+  }
+};
+
+Rigid rotation_of(const Quaternion& q) {
+  Rigid m;
+  m.r[0] = 1 - 2 * (q.y * q.y + q.z * q.z);
+  m.r[1] = 2 * (q.x * q.y - q.w * q.z);
+  m.r[2] = 2 * (q.x * q.z + q.w * q.y);
+  m.r[3] = 2 * (q.x * q.y + q.w * q.z);
+  m.r[4] = 1 - 2 * (q.x * q.x + q.z * q.z);
+  m.r[5] = 2 * (q.y * q.z - q.w * q.x);
+  m.r[6] = 2 * (q.x * q.z - q.w * q.y);
+  m.r[7] = 2 * (q.y * q.z + q.w * q.x);
+  m.r[8] = 1 - 2 * (q.x * q.x + q.y * q.y);
+  return m;
+}
+
+// T_to_from of two poses in one world: positions are subtracted first, so that a far origin of the world costs nothing.
+Rigid relative(const Pose& to, const Pose& from) {
+  const Quaternion& a = to.rotation;
+  const Quaternion& b = from.rotation;
+  const Quaternion q{a.w * b.w + a.x * b.x + a.y * b.y + a.z * b.z, a.w * b.x - a.x * b.w - a.y * b.z + a.z * b.y,
+                     a.w * b.y + a.x * b.z - a.y * b.w - a.z * b.x, a.w * b.z - a.x * b.y + a.y * b.x - a.z * b.w};
+  Rigid m = rotation_of(normalised(q));
+  const Rigid inverse = rotation_of(a);
+  double d[3];
+  for (int i = 0; i < 3; ++i) d[i] = from.position[i] - to.position[i];
+  for (int i = 0; i < 3; ++i) m.t[i] = inverse.r[i] * d[0] + inverse.r[3 + i] * d[1] + inverse.r[6 + i] * d[2];
+  return m;
+}
+
+// Between, and beyond, two poses with times.
+class Arc {
+ public:
+  Arc() = default;
+  Arc(const Pose& a, double ta, const Pose& b, double tb) : a_(a), b_(b), ta_(ta), span_(tb - ta) {
+    double cosine = dot(a_.rotation, b_.rotation);
+    if (cosine < 0) {
+      b_.rotation = mixed(b_.rotation, -1, b_.rotation, 0);
+      cosine = -cosine;
+    }
+    const Quaternion chord = mixed(b_.rotation, 1, a_.rotation, -1);
+    const Quaternion sum = mixed(b_.rotation, 1, a_.rotation, 1);
+    angle_ = 2 * takt::kernels::atan2(std::sqrt(dot(chord, chord)), std::sqrt(dot(sum, sum)));
+    // Shorter arcs are straight to the last bit.
+    straight_ = angle_ < 1e-7;
+    sine_ = straight_ ? 1 : takt::kernels::sin(angle_);
+  }
+  [[nodiscard]] Pose at(double t) const {
+    const double u = (t - ta_) / span_;
+    Pose out;
+    for (int i = 0; i < 3; ++i) out.position[i] = a_.position[i] + (b_.position[i] - a_.position[i]) * u;
+    const double wa = straight_ ? 1 - u : takt::kernels::sin((1 - u) * angle_) / sine_;
+    const double wb = straight_ ? u : takt::kernels::sin(u * angle_) / sine_;
+    out.rotation = normalised(mixed(a_.rotation, wa, b_.rotation, wb));
+    return out;
+  }
+
+ private:
+  Pose a_, b_;
+  double ta_ = 0, span_ = 1;
+  double angle_ = 0, sine_ = 1;  // of the arc between the unit quaternions: at most pi/2
+  bool straight_ = true;
+};
+
+}  // namespace
+
+const char* invalid(const CloudParams& p) {
+  return in_range(p.capacity, kMaxPoints) ? nullptr : "the capacity is out of range";
+}
+
+const char* invalid(const DeskewParams& p) {
+  if (!in_range(p.capacity, kMaxPoints)) return "the capacity is out of range";
+  if (!in_range(p.poses, kMaxPoses)) return "the number of poses is out of range";
+  return p.extrapolate_s >= 0 && p.extrapolate_s <= 10 ? nullptr : "extrapolate_s is out of range";
+}
+
+const char* invalid(const CropParams& p) {
+  if (!in_range(p.capacity, kMaxPoints) || !in_range(p.capacity_out, kMaxPoints)) return "a capacity is out of range";
+  const auto all_finite = [](const float(&v)[3]) {
+    return std::isfinite(v[0]) && std::isfinite(v[1]) && std::isfinite(v[2]);
+  };
+  if (!all_finite(p.min) || !all_finite(p.max) || !all_finite(p.ego_min) || !all_finite(p.ego_max) ||
+      !all_finite(p.origin) || !std::isfinite(p.range_min) || !std::isfinite(p.range_max)) {
+    return "a limit is not finite";
+  }
+  return nullptr;
+}
+
+const char* invalid(const SweepsParams& p) {
+  if (!in_range(p.capacity, kMaxPoints) || !in_range(p.capacity_out, kMaxPoints)) return "a capacity is out of range";
+  if (!in_range(p.history, kMaxSweeps)) return "the number of sweeps is out of range";
+  if (p.capacity * p.history * kPastColumns > 0x7fffffff) return "remembered points are too many";
+  return p.age_ns >= 0 && p.gap_ns >= 0 ? nullptr : "age_ns or gap_ns is negative";
+}
+
+void cloud(const CloudParams& p, const std::byte* payload, float* points, std::int32_t* count, int part, int parts) {
+  const auto* const header = reinterpret_cast<const std::uint32_t*>(payload);
+  const std::int64_t n =
+      header[1] == static_cast<std::uint64_t>(p.capacity) ? std::min<std::int64_t>(header[0], p.capacity) : 0;
+  if (part == 0) *count = static_cast<std::int32_t>(n);
+  const auto array = [&](int i) { return payload + 64 + i * cloud_array_bytes(p.capacity); };
+  const auto* const x = reinterpret_cast<const float*>(array(0));
+  const auto* const y = reinterpret_cast<const float*>(array(1));
+  const auto* const z = reinterpret_cast<const float*>(array(2));
+  const auto* const intensity = reinterpret_cast<const float*>(array(3));
+  const auto* const time = reinterpret_cast<const std::int32_t*>(array(4));
+  const Rows rows = share(n, part, parts);
+  for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+    float* const row = points + i * kPointColumns;
+    row[0] = x[i];
+    row[1] = y[i];
+    row[2] = z[i];
+    row[3] = intensity[i];
+    row[4] = static_cast<float>(time[i]) * 1e-9F;
+  }
+}
+
+void deskew(const DeskewParams& p, const float* points, const std::int32_t* count, const double* poses,
+            const std::int32_t* pose_count, const double* vehicle_from_sensor, float* out, std::int32_t* held, int part,
+            int parts) {
+  const std::int64_t n = clamp_count(count, p.capacity);
+  std::int64_t k = 0;
+  double first = 0, last = 0;
+  Pose pose;
+  for (const std::int64_t all = clamp_count(pose_count, p.poses); k < all; ++k) {
+    const double t = poses[8 * k];
+    if (!std::isfinite(t) || !(k == 0 || t > last) || !read_pose(poses + 8 * k + 1, &pose)) break;
+    if (k == 0) first = t;
+    last = t;
+  }
+  const double from = k == 0 ? 0 : first - p.extrapolate_s;
+  const double to = k == 0 ? 0 : last + p.extrapolate_s;
+  const auto reached = [&](double t) { return k == 0 || (t >= from && t <= to); };
+  if (part == 0) {
+    std::int32_t outside = 0;
+    for (std::int64_t i = 0; i < n; ++i) outside += reached(points[i * kPointColumns + 4]) ? 0 : 1;
+    *held = outside;
+  }
+
+  // The arc of the poses around an instant, kept while points stay on it.
+  Arc arc;
+  std::int64_t segment = -1;
+  const auto pose_at = [&](double t) {
+    std::int64_t low = 0;
+    while (low + 2 < k && t >= poses[8 * (low + 1)]) ++low;
+    if (low != segment) {
+      Pose a, b;
+      read_pose(poses + 8 * low + 1, &a);
+      read_pose(poses + 8 * low + 9, &b);
+      arc = Arc(a, poses[8 * low], b, poses[8 * low + 8]);
+      segment = low;
+    }
+    return arc.at(t);
+  };
+
+  const bool moving = k >= 2;
+  const Pose stamp = moving ? pose_at(std::clamp(0.0, from, to)) : Pose{};
+  Rigid sensor;
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) sensor.r[3 * i + j] = vehicle_from_sensor[4 * i + j];
+    sensor.t[i] = vehicle_from_sensor[4 * i + 3];
+  }
+  const Rows rows = share(n, part, parts);
+  Rigid motion;
+  double time_of_motion = 0;
+  bool known = false;
+  for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+    const float* const in = points + i * kPointColumns;
+    float* const row = out + i * kPointColumns;
+    const double p_sensor[3] = {in[0], in[1], in[2]};
+    double p_vehicle[3], p_stamp[3];
+    sensor.apply(p_sensor, p_vehicle);
+    if (moving) {
+      double t = in[4];
+      t = t >= from ? std::min(t, to) : from;
+      // Lasers that fire together share an instant.
+      if (!known || t != time_of_motion) {
+        motion = relative(stamp, pose_at(t));
+        time_of_motion = t;
+        known = true;
+      }
+      motion.apply(p_vehicle, p_stamp);
+    } else {
+      std::copy_n(p_vehicle, 3, p_stamp);
+    }
+    for (int c = 0; c < 3; ++c) row[c] = static_cast<float>(p_stamp[c]);
+    row[3] = in[3];
+    row[4] = in[4];
+  }
+}
+
+void crop(const CropParams& p, const float* points, const std::int32_t* count, float* out, std::int32_t* rejected,
+          std::int32_t* dropped, std::int32_t* kept) {
+  const std::int64_t n = clamp_count(count, p.capacity);
+  const auto within = [](const float* row, const float(&min)[3], const float(&max)[3]) {
+    return row[0] >= min[0] && row[0] < max[0] && row[1] >= min[1] && row[1] < max[1] && row[2] >= min[2] &&
+           row[2] < max[2];
+  };
+  const auto squared = [](double v) { return v * v; };
+  const double nearest = squared(std::max(p.range_min, 0.0F)), farthest = squared(std::max(p.range_max, 0.0F));
+  std::int64_t wanted = 0;
+  std::int32_t counts[kCropReasons] = {};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float* const row = points + i * kPointColumns;
+    int reason = -1;
+    if (!std::isfinite(row[0]) || !std::isfinite(row[1]) || !std::isfinite(row[2])) {
+      reason = 0;
+    } else {
+      const double range = squared(double{row[0]} - p.origin[0]) + squared(double{row[1]} - p.origin[1]) +
+                           squared(double{row[2]} - p.origin[2]);
+      if (!(range >= nearest && range < farthest)) {
+        reason = 1;
+      } else if (!within(row, p.min, p.max)) {
+        reason = 2;
+      } else if (within(row, p.ego_min, p.ego_max)) {
+        reason = 3;
+      }
+    }
+    if (reason >= 0) {
+      ++counts[reason];
+      continue;
+    }
+    if (wanted < p.capacity_out) {
+      for (std::int64_t c = 0; c < kPointColumns; ++c) out[wanted * kPointColumns + c] = row[c];
+    }
+    ++wanted;
+  }
+  for (std::int64_t r = 0; r < kCropReasons; ++r) rejected[r] = counts[r];
+  *kept = static_cast<std::int32_t>(std::min(wanted, p.capacity_out));
+  *dropped = static_cast<std::int32_t>(wanted - *kept);
+}
+
+void sweeps(const SweepsParams& p, const SweepsOperands& o, int part, int parts) {
+  const std::int64_t now = *o.stamp;
+  const std::int64_t present = clamp_count(o.count, p.capacity);
+  const auto points_of = [&](std::int64_t i) { return std::clamp<std::int64_t>(o.sweeps[2 * i + 1], 0, p.capacity); };
+  // Stamps may be anything: unsigned differences do not overflow.
+  const auto older_by = [](std::int64_t stamp, std::int64_t than, std::int64_t most) {
+    return stamp < than &&
+           static_cast<std::uint64_t>(than) - static_cast<std::uint64_t>(stamp) <= static_cast<std::uint64_t>(most);
+  };
+  Pose here, there;
+  const bool placed = read_pose(o.pose, &here);
+  std::int64_t used = 0;
+  std::int32_t forgotten = 0;
+  bool reaches = placed;
+  for (std::int64_t i = 0; i < p.history; ++i) {
+    const std::int64_t stamp = o.sweeps[2 * i], after = i == 0 ? now : o.sweeps[2 * i - 2];
+    reaches = reaches && points_of(i) > 0 && older_by(stamp, after, p.gap_ns) && older_by(stamp, now, p.age_ns) &&
+              read_pose(o.poses + 7 * i, &there);
+    if (reaches) {
+      ++used;
+    } else if (points_of(i) > 0) {
+      ++forgotten;
+    }
+  }
+
+  // Rows of the result: the present sweep, then each that is used.
+  std::int64_t first = 0;  // row of a sweep
+  for (std::int64_t s = -1; s < used; ++s) {
+    const std::int64_t n = s < 0 ? present : points_of(s);
+    const Rows rows = share(std::min(n, std::max<std::int64_t>(p.capacity_out - first, 0)), part, parts);
+    float* const out = o.out + first * kPointColumns;
+    if (s < 0) {
+      for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+        for (std::int64_t c = 0; c < 4; ++c) out[i * kPointColumns + c] = o.points[i * kPointColumns + c];
+        out[i * kPointColumns + 4] = 0;
+      }
+    } else {
+      read_pose(o.poses + 7 * s, &there);
+      const Rigid motion = relative(here, there);
+      const float age = static_cast<float>(
+          static_cast<double>(static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(o.sweeps[2 * s])) * 1e-9);
+      const float* const past = o.past + s * p.capacity * kPastColumns;
+      for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+        const float* const from = past + i * kPastColumns;
+        const double before[3] = {from[0], from[1], from[2]};
+        double moved[3];
+        motion.apply(before, moved);
+        float* const to = out + i * kPointColumns;
+        for (int c = 0; c < 3; ++c) to[c] = static_cast<float>(moved[c]);
+        to[3] = from[3];
+        to[4] = age;
+      }
+    }
+    first += n;
+  }
+
+  // What is remembered: sweep `from` of the past, -1: the present one.
+  const bool remember = present > 0 && placed;
+  for (std::int64_t i = 0; i < p.history; ++i) {
+    const std::int64_t from = remember ? i - 1 : i;
+    const std::int64_t n = from < 0 ? present : (from < used ? points_of(from) : 0);
+    if (part == 0) {
+      o.next_sweeps[2 * i] = n == 0 ? 0 : (from < 0 ? now : o.sweeps[2 * from]);
+      o.next_sweeps[2 * i + 1] = n;
+      for (int c = 0; c < 7; ++c) {
+        o.next_poses[7 * i + c] = n == 0 ? 0 : (from < 0 ? o.pose[c] : o.poses[7 * from + c]);
+      }
+    }
+    float* const to = o.next_past + i * p.capacity * kPastColumns;
+    const Rows rows = share(n, part, parts);
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+      const float* const row =
+          from < 0 ? o.points + r * kPointColumns : o.past + (from * p.capacity + r) * kPastColumns;
+      for (std::int64_t c = 0; c < kPastColumns; ++c) to[r * kPastColumns + c] = row[c];
+    }
+  }
+  if (part == 0) {
+    *o.kept = static_cast<std::int32_t>(std::min(first, p.capacity_out));
+    *o.dropped = static_cast<std::int32_t>(first - *o.kept);
+    *o.forgotten = forgotten;
+  }
+}
+
+}  // namespace takt::kernels::reference
