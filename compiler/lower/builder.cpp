@@ -139,15 +139,20 @@ Builder::Mapped Builder::channels_of_blocked(ir::ValueId value) {
   return all;
 }
 
-bool Builder::dense(const Mapped& mapped) const {
+std::int64_t Builder::blocks_alike(const Mapped& mapped) const {
   std::vector<std::int32_t> sorted = mapped.channels;
   std::sort(sorted.begin(), sorted.end());
-  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;
-  const std::int64_t needed = blocks_of(static_cast<std::int64_t>(sorted.size()));
-  return blocks_of(tensors_[mapped.whole].shape.dims[1]) * 3 <= needed * 4;
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return 0;
+  return blocks_of(tensors_[mapped.whole].shape.dims[1]);
 }
 
-bool Builder::only_read_by_list(ir::ValueId value, bool dense) const {
+bool Builder::better_whole(std::int64_t blocks, ir::ValueId x, ir::ValueId y, std::int64_t taps) const {
+  const Shape &from = shape(x), &to = shape(y);
+  const std::int64_t filled = blocks_of(from.dims[1]);
+  return blocks > 0 && (blocks - filled) * to.dims[2] * to.dims[3] * taps <= filled * from.dims[2] * from.dims[3] * 9;
+}
+
+bool Builder::only_read_by_list(ir::ValueId value, std::int64_t blocks) const {
   const auto is = [&](ir::ValueId other) { return other == value; };
   if (std::any_of(graph_.outputs.begin(), graph_.outputs.end(), is)) return false;
   if (std::any_of(graph_.states.begin(), graph_.states.end(), [&](const ir::State& s) { return is(s.next); })) {
@@ -155,7 +160,7 @@ bool Builder::only_read_by_list(ir::ValueId value, bool dense) const {
   }
   const std::vector<int>& readers = consumers_[static_cast<std::size_t>(value)];
   return std::all_of(readers.begin(), readers.end(), [&](int n) {
-    return reads_by_list(*this, graph_.nodes[static_cast<std::size_t>(n)], value, dense);
+    return reads_by_list(*this, graph_.nodes[static_cast<std::size_t>(n)], value, blocks);
   });
 }
 

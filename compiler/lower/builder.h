@@ -67,13 +67,17 @@ class Builder {
   [[nodiscard]] Mapped channels_of(ir::ValueId value);
   // The same, blocked in any case: what is mapped is gathered first.
   [[nodiscard]] Mapped channels_of_blocked(ir::ValueId value);
-  // Whether everybody who reads the value can read it so. `dense`: most of what would be read is asked for, so that
-  // also operators that treat channels alike take the whole.
-  [[nodiscard]] bool only_read_by_list(ir::ValueId value, bool dense) const;
+  // Whether everybody who reads the value had better read it in a tensor of so many blocks than gathered; of 0 blocks,
+  // whether everybody can read it by a list.
+  [[nodiscard]] bool only_read_by_list(ir::ValueId value, std::int64_t blocks) const;
   // Blocks that hold `channels`, in a tensor or on their own.
   [[nodiscard]] std::int64_t blocks_of(std::int64_t channels) const { return (channels + block() - 1) / block(); }
-  // No channel twice, and at most a third more blocks than they need.
-  [[nodiscard]] bool dense(const Mapped& mapped) const;
+  // Blocks of the whole, for operators that treat channels alike and so run on all of it; 0 where a channel is there
+  // twice, which only a list can say.
+  [[nodiscard]] std::int64_t blocks_alike(const Mapped& mapped) const;
+  // Whether an operator of so many taps that treats channels alike takes no longer on a whole of `blocks` than behind a
+  // gather. To gather a vector takes about as long as nine taps (measured on AVX-512).
+  [[nodiscard]] bool better_whole(std::int64_t blocks, ir::ValueId x, ir::ValueId y, std::int64_t taps) const;
   // A blocked tensor of so many channels, holes included, for a value that is mapped into it.
   TensorId whole(ir::ValueId value, std::int64_t channels);
 
@@ -144,8 +148,8 @@ class Builder {
   plan::Statistics statistics_;
 };
 
-// Whether a node reads that input through a list of channels; `dense` as in only_read_by_list.
-bool reads_by_list(const Builder& out, const ir::Node& node, ir::ValueId value, bool dense);
+// Whether a node had better read that input in a tensor of so many blocks than gathered, as in only_read_by_list.
+bool reads_by_list(const Builder& out, const ir::Node& node, ir::ValueId value, std::int64_t blocks);
 
 // Lowers one node; a failure says why there is no kernel.
 Status lower_node(Builder& out, const ir::Node& node);

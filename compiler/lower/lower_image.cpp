@@ -94,10 +94,18 @@ std::vector<float> spread(const std::vector<float>& rows, const Builder::Mapped&
   return out;
 }
 
-// The whole that a value is mapped into, when an operator that treats channels alike had better run on all of it.
-const Builder::Mapped* dense_whole(const Builder& out, ir::ValueId value) {
-  const Builder::Mapped* mapped = out.mapped(value);
-  return mapped != nullptr && out.dense(*mapped) ? mapped : nullptr;
+// What an operator that treats channels alike reads of each of its input's: taps for one number of its result.
+std::int64_t taps_of(const ir::Node& node) {
+  if (node.op == "Resize") return node.text("mode", "nearest") == "nearest" ? 1 : 4;
+  std::int64_t taps = 1;
+  for (const std::int64_t extent : node.integers("kernel_shape")) taps *= extent;
+  return taps;
+}
+
+// What x is mapped into, when an operator that treats channels alike had better run on all of it.
+const Builder::Mapped* whole_alike(const Builder& out, ir::ValueId x, ir::ValueId y, std::int64_t taps) {
+  const Builder::Mapped* mapped = out.mapped(x);
+  return mapped != nullptr && out.better_whole(out.blocks_alike(*mapped), x, y, taps) ? mapped : nullptr;
 }
 
 // Operand and result of an operator that treats channels alike, and how many channels there are.
@@ -105,8 +113,8 @@ struct Alike {
   TensorId x = kAbsent, y = kAbsent;
   std::int32_t channels = 0;
 };
-Alike channels_alike(Builder& out, ir::ValueId x, ir::ValueId y) {
-  if (const Builder::Mapped* mapped = dense_whole(out, x)) {
+Alike channels_alike(Builder& out, ir::ValueId x, ir::ValueId y, std::int64_t taps) {
+  if (const Builder::Mapped* mapped = whole_alike(out, x, y, taps)) {
     const Builder::Mapped from = *mapped;
     const std::int64_t channels = out.tensor(from.whole).shape.dims[1];
     const TensorId to = out.whole(y, channels);
@@ -143,7 +151,8 @@ Status lower_conv(Builder& out, const ir::Node& node) {
     out.step(std::move(call), {x.whole, kAbsent, residual, out.define(node.outputs[0], true)}, &node);
     return {};
   }
-  if (const Builder::Mapped* x = dense_whole(out, node.inputs[0]);
+  const std::int64_t taps = std::int64_t{p.kernel_h} * p.kernel_w;
+  if (const Builder::Mapped* x = whole_alike(out, node.inputs[0], node.outputs[0], taps);
       x != nullptr && depthwise(p) && !in.has(3) && keeps_zero(p)) {
     const std::int64_t channels = out.tensor(x->whole).shape.dims[1];
     const std::vector<float> spread_weights = spread(weights, *x, channels);
@@ -151,7 +160,7 @@ Status lower_conv(Builder& out, const ir::Node& node) {
     p.c_in = p.c_out = p.group = narrow(channels);
     Call call = kernels::cpu::make_conv(p, spread_weights.data(), b != nullptr ? spread_bias.data() : nullptr, false,
                                         out.target());
-    const Alike alike = channels_alike(out, node.inputs[0], node.outputs[0]);
+    const Alike alike = channels_alike(out, node.inputs[0], node.outputs[0], taps);
     out.step(std::move(call), {alike.x, kAbsent, kAbsent, alike.y}, &node);
     return {};
   }
@@ -217,7 +226,7 @@ Status lower_pool(Builder& out, const ir::Node& node) {
   kernels::cpu::PoolParams p;
   fill_extents(p, in.shape(0), out.shape(node.outputs[0]));
   fill_window(p, g.window);
-  const Alike alike = channels_alike(out, node.inputs[0], node.outputs[0]);
+  const Alike alike = channels_alike(out, node.inputs[0], node.outputs[0], taps_of(node));
   p.c = alike.channels;
   p.pad_bottom = narrow(g.pad_end[0]);
   p.pad_right = narrow(g.pad_end[1]);
@@ -254,7 +263,7 @@ Status lower_resize(Builder& out, const ir::Node& node) {
   }
   kernels::cpu::ResizeParams p;
   fill_extents(p, x, g.out);
-  const Alike alike = channels_alike(out, node.inputs[0], node.outputs[0]);
+  const Alike alike = channels_alike(out, node.inputs[0], node.outputs[0], taps_of(node));
   p.c = alike.channels;
   // Linear with every weight 0 is nearest by the same taps.
   Call call = kernels::cpu::make_resize(p, taps[0], taps[1]);
@@ -307,7 +316,7 @@ Status lower_channel_gather(Builder& out, const ir::Node& node) {
   const std::int64_t filled = out.blocks_of(static_cast<std::int64_t>(channels.size()));
   x.channels = std::move(channels);
   if (static_cast<std::int64_t>(touched.size()) <= out.most_spread() * filled &&
-      out.only_read_by_list(y, out.dense(x))) {
+      out.only_read_by_list(y, out.blocks_alike(x))) {
     out.define_mapped(y, std::move(x));
     ++out.statistics().views;
     return {};
@@ -332,12 +341,14 @@ Status lower_preprocess(Builder& out, const ir::Node& node) {
 
 }  // namespace
 
-bool reads_by_list(const Builder& out, const ir::Node& node, ir::ValueId value, bool dense) {
+bool reads_by_list(const Builder& out, const ir::Node& node, ir::ValueId value, std::int64_t blocks) {
   // A concat takes what the value is mapped into, or gathers it.
   if (node.op == "Concat") return node.integer("axis", 0) == 1 && out.wants_blocked(node.outputs[0]);
   if (std::count(node.inputs.begin(), node.inputs.end(), value) != 1 || node.inputs[0] != value) return false;
   if (node.op == "takt.ChannelGather") return true;
-  if (node.op == "MaxPool" || node.op == "AveragePool") return dense;
+  if (node.op == "MaxPool" || node.op == "AveragePool" || node.op == "Resize") {
+    return out.better_whole(blocks, value, node.outputs[0], taps_of(node));
+  }
   if (node.op != "Conv") return false;
   const ir::OperatorInputs in{out.graph(), node};
   const Result<ir::WindowGeometry> g = ir::conv_geometry(node, in.tensors());
@@ -352,7 +363,8 @@ bool reads_by_list(const Builder& out, const ir::Node& node, ir::ValueId value, 
   p.activation = activation_of(epilogue->activation);
   p.alpha = epilogue->alpha;
   p.beta = epilogue->beta;
-  return reads_list(p) || (dense && depthwise(p) && !in.has(3) && keeps_zero(p));
+  return reads_list(p) || (depthwise(p) && !in.has(3) && keeps_zero(p) &&
+                           out.better_whole(blocks, value, node.outputs[0], std::int64_t{p.kernel_h} * p.kernel_w));
 }
 
 Status lower_image_node(Builder& out, const ir::Node& node, bool* known) {

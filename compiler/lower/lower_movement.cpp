@@ -103,7 +103,7 @@ bool concat_with_holes(Builder& out, const ir::Node& node) {
     return blocks;
   };
   const auto accepted = [&](std::int64_t blocks) {
-    return blocks * 3 <= filled * 4 || (blocks <= out.most_spread() * filled && out.only_read_by_list(y, false));
+    return blocks * 3 <= filled * 4 || (blocks <= out.most_spread() * filled && out.only_read_by_list(y, blocks));
   };
   const bool some_mapped = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId x) {
     return out.mapped(x) != nullptr && out.can_place(out.mapped(x)->whole);

@@ -17,52 +17,89 @@ namespace {
 const float* input(const Operand* operands, int i) { return reinterpret_cast<const float*>(operands[i].data); }
 float* output(const Operand* operands, int i) { return reinterpret_cast<float*>(operands[i].data); }
 
+// One row of one block of channels of a pool; `x` at output pixel 0 and its tap (0, 0).
+struct PoolRow {
+  const float* x;
+  float* y;
+  Range rows;                               // taps inside the input
+  std::ptrdiff_t x_row, x_column, x_pixel;  // floats from tap to tap, from one output pixel's input to the next one's
+};
+
+// kPixels pixels from `first` on, which all have the taps `columns`; a mean is over `count` numbers.
+template <bool kMax, int kPixels>
+HWY_INLINE void pool_pixels(const PoolRow& row, std::ptrdiff_t first, Range columns, std::ptrdiff_t count) {
+  const D d;
+  for (int half = 0; half < kVectors; ++half) {
+    const float* const x = row.x + first * row.x_pixel + half * kLanes;
+    V acc[kPixels];
+    TAKT_UNROLL
+    for (int p = 0; p < kPixels; ++p) {
+      acc[p] = kMax ? hn::Set(d, -std::numeric_limits<float>::infinity()) : hn::Zero(d);
+    }
+    for (std::ptrdiff_t kh = row.rows.first; kh < row.rows.last; ++kh) {
+      for (std::ptrdiff_t kw = columns.first; kw < columns.last; ++kw) {
+        const float* const tap = x + kh * row.x_row + kw * row.x_column;
+        TAKT_UNROLL
+        for (int p = 0; p < kPixels; ++p) {
+          const V value = hn::LoadU(d, tap + p * row.x_pixel);
+          acc[p] = kMax ? hn::IfThenElse(hn::Gt(value, acc[p]), value, acc[p]) : hn::Add(acc[p], value);
+        }
+      }
+    }
+    if constexpr (!kMax) {
+      const V divisor = hn::Set(d, static_cast<float>(count));
+      TAKT_UNROLL
+      for (int p = 0; p < kPixels; ++p) acc[p] = hn::Div(acc[p], divisor);
+    }
+    TAKT_UNROLL
+    for (int p = 0; p < kPixels; ++p) hn::StoreU(acc[p], d, row.y + (first + p) * kBlock + half * kLanes);
+  }
+}
+
+constexpr int kPixelsOfPool = 4;
+
 template <bool kMax>
 void pool(const void* params, const Operand* operands, int part, int parts) {
   const auto p = load_params<PoolParams>(params);
-  const D d;
   const std::ptrdiff_t blocks = blocks_of(p.c);
   const std::ptrdiff_t x_plane = std::ptrdiff_t{p.h_in} * p.w_in * kBlock;
   const Range units = share_of(std::ptrdiff_t{p.n} * blocks * p.h_out, part, parts);
-  const float* const x = input(operands, 0);
-  float* const y = output(operands, 1);
+  PoolRow line{};
+  line.x_row = std::ptrdiff_t{p.dilation_h} * p.w_in * kBlock;
+  line.x_column = std::ptrdiff_t{p.dilation_w} * kBlock;
+  line.x_pixel = std::ptrdiff_t{p.stride_w} * kBlock;
+  // Output columns that have every tap; padding touches the others.
+  const std::ptrdiff_t interior_first = inside(0, p.stride_w, p.dilation_w, p.pad_left, p.w_in, p.w_out).first;
+  const std::ptrdiff_t interior_last =
+      std::max(inside(p.kernel_w - 1, p.stride_w, p.dilation_w, p.pad_left, p.w_in, p.w_out).last, interior_first);
   for (std::ptrdiff_t u = units.first; u < units.last; ++u) {
     const std::ptrdiff_t plane = u / p.h_out, row = u % p.h_out;
-    const Range rows = taps_inside(row, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, p.h_in);
+    line.rows = taps_inside(row, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, p.h_in);
     // With its margins the input reaches from -pad_top to h_in + pad_bottom; taps beyond are not even padding.
     const Range padded_rows =
         taps_inside(row, p.kernel_h, p.stride_h, p.dilation_h, 0, std::ptrdiff_t{p.h_in} + p.pad_top + p.pad_bottom);
-    for (std::ptrdiff_t column = 0; column < p.w_out; ++column) {
+    line.x = input(operands, 0) + plane * x_plane + ((row * p.stride_h - p.pad_top) * p.w_in - p.pad_left) * kBlock;
+    line.y = output(operands, 1) + u * p.w_out * kBlock;
+    const auto border = [&](std::ptrdiff_t column) {
       const Range columns = taps_inside(column, p.kernel_w, p.stride_w, p.dilation_w, p.pad_left, p.w_in);
-      const float* const pixel =
-          x + plane * x_plane + ((row * p.stride_h - p.pad_top) * p.w_in + column * p.stride_w - p.pad_left) * kBlock;
-      V acc[kVectors];
-      for (int v = 0; v < kVectors; ++v) {
-        acc[v] = kMax ? hn::Set(d, -std::numeric_limits<float>::infinity()) : hn::Zero(d);
+      std::ptrdiff_t count = (line.rows.last - line.rows.first) * (columns.last - columns.first);
+      if (p.count_padding == 1) {
+        const Range padded_columns = taps_inside(column, p.kernel_w, p.stride_w, p.dilation_w, 0,
+                                                 std::ptrdiff_t{p.w_in} + p.pad_left + p.pad_right);
+        count = (padded_rows.last - padded_rows.first) * (padded_columns.last - padded_columns.first);
       }
-      for (std::ptrdiff_t kh = rows.first; kh < rows.last; ++kh) {
-        for (std::ptrdiff_t kw = columns.first; kw < columns.last; ++kw) {
-          const float* const tap = pixel + (kh * p.dilation_h * p.w_in + kw * p.dilation_w) * kBlock;
-          for (int v = 0; v < kVectors; ++v) {
-            const V value = hn::LoadU(d, tap + v * kLanes);
-            acc[v] = kMax ? hn::IfThenElse(hn::Gt(value, acc[v]), value, acc[v]) : hn::Add(acc[v], value);
-          }
-        }
-      }
-      if constexpr (!kMax) {
-        std::ptrdiff_t count = (rows.last - rows.first) * (columns.last - columns.first);
-        if (p.count_padding == 1) {
-          const Range padded_columns = taps_inside(column, p.kernel_w, p.stride_w, p.dilation_w, 0,
-                                                   std::ptrdiff_t{p.w_in} + p.pad_left + p.pad_right);
-          count = (padded_rows.last - padded_rows.first) * (padded_columns.last - padded_columns.first);
-        }
-        const V divisor = hn::Set(d, static_cast<float>(count));
-        for (int v = 0; v < kVectors; ++v) acc[v] = hn::Div(acc[v], divisor);
-      }
-      float* const out = y + (u * p.w_out + column) * kBlock;
-      for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[v], d, out + v * kLanes);
+      pool_pixels<kMax, 1>(line, column, columns, count);
+    };
+    const Range counted = p.count_padding == 1 ? padded_rows : line.rows;
+    const std::ptrdiff_t whole = (counted.last - counted.first) * p.kernel_w;
+    std::ptrdiff_t column = 0;
+    for (; column < interior_first; ++column) border(column);
+    for (; column + kPixelsOfPool <= interior_last; column += kPixelsOfPool) {
+      pool_pixels<kMax, kPixelsOfPool>(line, column, {0, p.kernel_w}, whole);
     }
-    clear_holes(y + u * p.w_out * kBlock, p.w_out, valid_in(p.c, plane % blocks));
+    for (; column < interior_last; ++column) pool_pixels<kMax, 1>(line, column, {0, p.kernel_w}, whole);
+    for (; column < p.w_out; ++column) border(column);
+    clear_holes(line.y, p.w_out, valid_in(p.c, plane % blocks));
   }
 }
 
