@@ -5,7 +5,9 @@ usage: nets.py TAKT FOLDER [--untimed] NAME...
 FOLDER holds NAME.onnx and two inputs, as tools/nets/export.py writes them. Prints a Markdown table, one row a network;
 exit code 1 when a goal is missed:
 - every tenth tensor that both have by name, and every output: takt's difference at most 1e-4 of the range that the
-  tensor's values and zero span, integers equal; up to a TopK where its choices come in another order. The peer runs the graph as it is, without its own rewriting.
+  tensor's values and zero span, integers equal. The peer runs the graph as it is, without its own rewriting.
+- a TopK: scores that rounding cannot tell apart may come in another order. The peer's scores at takt's choices are its
+  own best scores, as exactly as that; the tensors behind are compared with the peer going on from takt's choices
 - outputs tell the two inputs apart: they move by at least 100 times that, 1e-2 of their range
 - the arena is proved to be as small as the steps allow, or within 1 % of the lower bound
 - resnet50 takes at most twice the peer's time, one thread each, in turn, on one core; the others are shown
@@ -49,22 +51,35 @@ def difference(ours, theirs):
     return worst / span if span > 0 else float("inf") if worst != 0 else 0.0
 
 
-def peer_values(path, names, feed):
+def peer_values(model, names, feed):
     """What ONNX Runtime computes for the tensors `names`."""
-    model = onnx.load(path)
+    model = onnx.ModelProto.FromString(model.SerializeToString())
     outputs = {o.name for o in model.graph.output}
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in outputs)
     session = session_of(model.SerializeToString(), optimised=False)
     return dict(zip(names, session.run(list(names), feed)))
 
 
-def behind_top_k(graph):
-    """Tensors that depend on the choice of a TopK, its own results first."""
-    found = []
-    for node in graph.node:
-        if node.op_type == "TopK" or any(i in found for i in node.input):
-            found += node.output
-    return found
+def error_of_choice(node, ours, scores, best):
+    """How far the peer's scores at our choices are from its best scores; infinite where something is chosen twice."""
+    axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
+    chosen = numpy.sort(ours, axis=axis)
+    if (numpy.diff(chosen, axis=axis) == 0).any() or chosen.min() < 0 or chosen.max() >= scores.shape[axis]:
+        return float("inf")
+    return difference(numpy.take_along_axis(scores, ours, axis), best)
+
+
+def with_choices(model, node, dump):
+    """The model with the results of a TopK as inputs, and what to feed there: takt's."""
+    graph = model.graph
+    graph.node.remove(node)
+    feed = {}
+    for output in node.output:
+        if any(output in other.input for other in graph.node):
+            feed[output] = dump(output)
+            kind = onnx.helper.np_dtype_to_tensor_dtype(feed[output].dtype)
+            graph.input.append(onnx.helper.make_tensor_value_info(output, kind, feed[output].shape))
+    return feed
 
 
 def judge(takt, folder, name, timed):
@@ -82,21 +97,26 @@ def judge(takt, folder, name, timed):
             subprocess.run([takt, "plan", "run", plan, "--input", inputs[word], "--dump-tensors", dumps[word]],
                            check=True, capture_output=True)
 
-        graph = onnx.load(path, load_external_data=False).graph
-        outputs = [o.name for o in graph.output]
-        made = [o for node in graph.node for o in node.output if node.op_type != "Constant"]
+        model = onnx.load(path)
+        outputs = [o.name for o in model.graph.output]
+        made = [o for node in model.graph.node for o in node.output if node.op_type not in ("Constant", "TopK")]
         dumped = set(os.listdir(dumps["a"]))
         common = [t for t in made if file_of(t) in dumped and t not in outputs]
-        choices = [n.output[1] for n in graph.node if n.op_type == "TopK" and file_of(n.output[1]) in dumped]
-        probes = list(dict.fromkeys(common[EVERY - 1::EVERY] + choices + outputs))
-        feed = {graph.input[0].name: numpy.load(inputs["a"])}
-        theirs = peer_values(path, probes, feed)
-        errors = {t: difference(numpy.load(os.path.join(dumps["a"], file_of(t))), theirs[t]) for t in probes}
-        # Scores that rounding cannot tell apart may be chosen in another order; what follows then has other rows.
-        chosen = set(behind_top_k(graph))
-        if any(errors[t] != 0 for t in choices):
-            probes = [t for t in probes if t not in chosen]
-        errors = {t: errors[t] for t in probes}
+        probes = common[EVERY - 1::EVERY] + [o for o in outputs if o in made]
+        feed = {model.graph.input[0].name: numpy.load(inputs["a"])}
+
+        def dump(tensor):
+            return numpy.load(os.path.join(dumps["a"], file_of(tensor)))
+
+        errors, given = {}, dict(feed)
+        for node in [n for n in model.graph.node if n.op_type == "TopK"]:
+            theirs = peer_values(model, [node.input[0], node.output[0]], given)
+            ours = dump(node.output[1])
+            errors[node.output[1]] = error_of_choice(node, ours, *theirs.values())
+            given |= with_choices(model, node, dump)
+        theirs = peer_values(model, probes, given)
+        errors |= {t: difference(dump(t), theirs[t]) for t in probes}
+        probes = list(errors)
         worst = max(errors, key=errors.get)
         moves = {}
         for output in outputs:
