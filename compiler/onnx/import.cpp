@@ -67,10 +67,13 @@ Result<::onnx::ModelProto> parse(std::span<const std::byte> bytes) {
   return model;
 }
 
+// ONNX's own domain has two names.
+bool is_own(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
+
 Result<std::int64_t> default_opset(const ::onnx::ModelProto& model) {
   std::int64_t opset = 0;
   for (const auto& entry : model.opset_import()) {
-    if (!entry.domain().empty() && entry.domain() != "ai.onnx") continue;
+    if (!is_own(entry.domain())) continue;
     if (opset != 0 && opset != entry.version()) return refuse("names two versions of the default operator set");
     opset = entry.version();
   }
@@ -81,9 +84,10 @@ Result<std::int64_t> default_opset(const ::onnx::ModelProto& model) {
   return opset;
 }
 
+// 0: the model does not say.
 std::int64_t opset_of(const ::onnx::ModelProto& model, const std::string& domain) {
   for (const auto& entry : model.opset_import()) {
-    if (entry.domain() == domain) return entry.version();
+    if (entry.domain() == domain || (is_own(domain) && is_own(entry.domain()))) return entry.version();
   }
   return 0;
 }
@@ -94,6 +98,7 @@ std::string node_name(const ::onnx::NodeProto& node) {
 }
 
 struct Missing {
+  bool own = false;  // of ONNX's own domain
   std::int64_t opset = 0;
   std::size_t count = 0;
   std::vector<std::string> nodes;
@@ -109,8 +114,9 @@ void find_missing(const ::onnx::ModelProto& model, const ::onnx::GraphProto& gra
       continue;
     }
     if (imports_operator(node.domain(), node.op_type())) continue;
-    const std::string domain = node.domain().empty() ? "ai.onnx" : node.domain();
-    Missing& entry = missing[domain + "." + node.op_type()];
+    const bool own = is_own(node.domain());
+    Missing& entry = missing[(own ? "ai.onnx" : node.domain()) + "." + node.op_type()];
+    entry.own = own;
     entry.opset = opset_of(model, node.domain());
     ++entry.count;
     if (entry.nodes.size() < kListed) entry.nodes.push_back(node_name(node));
@@ -125,8 +131,12 @@ Status supported(const ::onnx::ModelProto& model) {
   std::string message =
       std::to_string(missing.size()) + (missing.size() == 1 ? " operator is" : " operators are") + " not supported:";
   for (const auto& [name, entry] : missing) {
-    message += "\n  " + printable(name) + " (operator set " + std::to_string(entry.opset) + "), " +
-               std::to_string(entry.count) + (entry.count == 1 ? " node: " : " nodes: ");
+    message += "\n  " + printable(name) +
+               " (operator set wanted: " + (entry.opset == 0 ? std::string("not said") : std::to_string(entry.opset)) +
+               ", had: none" +
+               (entry.own ? " of " + std::to_string(kOldestOpset) + " to " + std::to_string(kNewestOpset)
+                          : " of this domain") +
+               "), " + std::to_string(entry.count) + (entry.count == 1 ? " node: " : " nodes: ");
     for (std::size_t i = 0; i < entry.nodes.size(); ++i) message += (i > 0 ? ", " : "") + printable(entry.nodes[i]);
     if (entry.count > entry.nodes.size()) message += ", ...";
   }
