@@ -7,7 +7,7 @@ takt_packages="g++ cmake ninja-build pkg-config ca-certificates
  liblz4-dev libzstd-dev libbz2-dev libsqlite3-dev zlib1g-dev libxxhash-dev libhwy-dev
  libflatbuffers-dev flatbuffers-compiler libjpeg62-turbo-dev libpng-dev"
 # What the tests need beyond that.
-takt_test_packages="$takt_packages g++-11 libgtest-dev libgmock-dev libpcl-dev python3 python3-venv python3-jsonschema util-linux libonnx-testdata libgecode-dev"
+takt_test_packages="$takt_packages g++-11 libgtest-dev libgmock-dev libpcl-dev python3 python3-venv python3-jsonschema util-linux libonnx-testdata libgecode-dev libboost-context-dev"
 
 if [ -t 1 ]; then bold=$(printf '\033[1m'); plain=$(printf '\033[0m'); else bold=; plain=; fi
 takt_start=$(date +%s)
