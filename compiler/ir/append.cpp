@@ -3,6 +3,7 @@
 
 #include "compiler/ir/counted.h"
 #include "compiler/ir/operators.h"
+#include "compiler/ir/takt_operators.h"
 
 namespace takt::ir {
 namespace {
@@ -26,6 +27,7 @@ bool computable(const Graph& graph, const Node& node, const std::vector<Type>& t
 
 // What the data decide is known when they are: the results become constants of their true shapes.
 Result<bool> resolved(Graph& graph, const Node& node) {
+  if (find_takt_operator(node.op) != nullptr) return false;
   const bool known = std::all_of(node.inputs.begin(), node.inputs.end(),
                                  [&](ValueId id) { return id == kNoValue || graph[id].constant != nullptr; });
   const bool small = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {

@@ -11,7 +11,7 @@
 
 namespace takt::ir {
 
-// Whether the node reads a counted tensor or makes one by the data.
+// Whether the node reads a counted tensor or makes one by the data; of takt's own operators (takt_operators.h) always.
 bool is_counted(const Graph& graph, const Node& node);
 
 // Types of the outputs, counts included. kInput, in words, when the operator cannot do with these counts.

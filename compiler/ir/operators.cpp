@@ -6,9 +6,33 @@
 #include "compiler/ir/counted.h"
 #include "compiler/ir/geometry.h"
 #include "compiler/ir/operator_tables.h"
+#include "compiler/ir/takt_operators.h"
 
 namespace takt::ir {
 namespace {
+
+std::uint64_t takt_flops(const OperatorInputs& in, std::span<const Type> /*outputs*/) {
+  const TaktOperator& op = *find_takt_operator(in.node.op);
+  const auto call = op.describe(in);
+  return call ? kernels::cpu::flops_of(op.kernel, call->params.data()) : 0;
+}
+
+Result<Types> takt_types(const OperatorInputs& in) { return infer_takt(in.graph, in.node); }
+
+// takt's own operators as entries; infer_counted and its kin do the rest.
+const std::vector<Operator>& takt_entries() {
+  static const std::vector<Operator> entries = [] {
+    std::vector<Operator> all;
+    for (const auto family : {voxel_operators(), point_operators(), tracking_operators()}) {
+      for (const TaktOperator& op : family) {
+        const std::size_t most = kernels::cpu::find_operator_kernel(op.kernel)->inputs;
+        all.push_back({op.name, op.required, most, takt_types, nullptr, takt_flops, nullptr, op.attributes});
+      }
+    }
+    return all;
+  }();
+  return entries;
+}
 
 const std::vector<const Operator*>& table() {
   static const std::vector<const Operator*> operators = [] {
@@ -17,6 +41,7 @@ const std::vector<const Operator*>& table() {
                               image_operators(), control_operators(), counted_operators(), generic_operators()}) {
       for (const Operator& op : family) all.push_back(&op);
     }
+    for (const Operator& op : takt_entries()) all.push_back(&op);
     std::sort(all.begin(), all.end(), [](const Operator* a, const Operator* b) { return a->name < b->name; });
     return all;
   }();

@@ -6,6 +6,7 @@
 #include "compiler/ir/generic.h"
 #include "compiler/ir/geometry.h"
 #include "compiler/ir/operator_tables.h"
+#include "compiler/ir/takt_operators.h"
 #include "kernels/reference/counted.h"
 
 namespace takt::ir {
@@ -280,12 +281,13 @@ bool keeps_elements(const Node& node) {
 }
 
 bool is_counted(const Graph& graph, const Node& node) {
-  return creates(node.op) || std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-           return id != kNoValue && graph[id].type && graph[id].type->count != kNoValue;
-         });
+  return creates(node.op) || find_takt_operator(node.op) != nullptr ||
+         std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId id) { return id != kNoValue && graph[id].type && graph[id].type->count != kNoValue; });
 }
 
 Result<std::vector<Type>> infer_counted(const Graph& graph, const Node& node) {
+  if (find_takt_operator(node.op) != nullptr) return infer_takt(graph, node);
   if (keeps_elements(node)) return infer_kept(graph, node);
   if (node.op == "takt.Select") return fail(Code::kInput, "branches give counted tensors: " + types_of(graph, node));
   Types types;
@@ -304,6 +306,10 @@ Result<std::vector<Type>> infer_counted(const Graph& graph, const Node& node) {
 
 Status prepare_counted(Graph& graph, Node& node) {
   if (keeps_elements(node) || node.op == "takt.Select") return {};
+  if (find_takt_operator(node.op) != nullptr) {
+    complete_outputs(graph, node);
+    return {};
+  }
   if ((node.op == "Compress" || node.op == "Unique") && node.attributes.count("axis") == 0) {
     Node flat;
     flat.op = "Reshape";
@@ -355,6 +361,7 @@ Result<std::vector<CountedStep>> counted_steps(const Graph& graph, const Node& n
 }
 
 Result<std::vector<Constant>> evaluate_counted(const Graph& graph, const Node& node, std::span<const Constant> values) {
+  if (find_takt_operator(node.op) != nullptr) return evaluate_takt(graph, node, values);
   std::vector<Constant> results;
   for (const ValueId id : node.outputs) {
     const Type& type = *graph[id].type;

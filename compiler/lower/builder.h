@@ -164,6 +164,8 @@ Status lower_movement_node(Builder& out, const ir::Node& node, bool* known);
 Status lower_generic_node(Builder& out, const ir::Node& node, bool* known);
 // Whatever reads or makes a counted tensor.
 Status lower_counted_node(Builder& out, const ir::Node& node);
+// takt's own operators, counted or not.
+Status lower_takt_node(Builder& out, const ir::Node& node);
 bool wants_generic(const Builder& out, const ir::Node& node);
 
 }  // namespace takt::lower

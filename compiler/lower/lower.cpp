@@ -4,6 +4,7 @@
 #include <map>
 
 #include "compiler/ir/counted.h"
+#include "compiler/ir/takt_operators.h"
 #include "compiler/lower/builder.h"
 
 namespace takt::lower {
@@ -13,6 +14,7 @@ Status lower_node(Builder& out, const ir::Node& node) {
     const ir::Type& type = out.type(output);
     if (type.shape.elements() < 1) return fail(Code::kInput, "a tensor without elements (" + to_string(type) + ")");
   }
+  if (ir::find_takt_operator(node.op) != nullptr) return lower_takt_node(out, node);
   if (ir::is_counted(out.graph(), node)) return lower_counted_node(out, node);
   bool known = false;
   if (wants_generic(out, node)) return lower_generic_node(out, node, &known);

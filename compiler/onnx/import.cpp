@@ -84,6 +84,16 @@ Result<std::int64_t> default_opset(const ::onnx::ModelProto& model) {
   return opset;
 }
 
+Status takt_opset(const ::onnx::ModelProto& model) {
+  for (const auto& entry : model.opset_import()) {
+    if (entry.domain() == kTaktDomain && entry.version() != kTaktOpset) {
+      return refuse("has version " + std::to_string(entry.version()) +
+                    " of takt's operators; this takt reads version " + std::to_string(kTaktOpset));
+    }
+  }
+  return {};
+}
+
 // 0: the model does not say.
 std::int64_t opset_of(const ::onnx::ModelProto& model, const std::string& domain) {
   for (const auto& entry : model.opset_import()) {
@@ -243,6 +253,7 @@ class Importer : private Scopes {
     TAKT_RETURN_IF_ERROR(declared_states());
     TAKT_RETURN_IF_ERROR(initializers(proto_));
     TAKT_RETURN_IF_ERROR(inputs(options));
+    TAKT_RETURN_IF_ERROR(counted_inputs());
     TAKT_RETURN_IF_ERROR(nodes(proto_));
     for (const auto& [name, most] : loops_) {
       if (std::ranges::find(loop_names_, name) != loop_names_.end()) continue;
@@ -282,6 +293,33 @@ class Importer : private Scopes {
         return refuse("state " + printable(input) + " continues as output " + printable(entry.value()) +
                       " by the model's metadata, as " + printable(at->second) + " elsewhere");
       }
+    }
+    return {};
+  }
+
+  // Inputs of which the model says that another input is their count.
+  Status counted_inputs() {
+    static constexpr std::string_view kKey = "takt.count:";
+    const auto input = [&](const std::string& name) {
+      const auto found = std::ranges::find_if(graph_.inputs, [&](ValueId id) { return graph_[id].name == name; });
+      return found != graph_.inputs.end() ? *found : kNoValue;
+    };
+    for (const auto& entry : model_.metadata_props()) {
+      if (entry.key().compare(0, kKey.size(), kKey) != 0) continue;
+      const std::string name = entry.key().substr(kKey.size());
+      const ValueId rows = input(name), count = input(entry.value());
+      if (rows == kNoValue || count == kNoValue) {
+        return refuse("says that input " + printable(name) + " is counted by input " + printable(entry.value()) +
+                      "; there is no input " + printable(rows == kNoValue ? name : entry.value()));
+      }
+      ir::Type& type = *graph_[rows].type;
+      if (!(*graph_[count].type == ir::Type{ir::DType::kI32, {}}) || type.shape.rank == 0 || rows == count ||
+          type.count != kNoValue) {
+        return refuse("input " + printable(name) + ", " + to_string(type) + ", cannot be counted by input " +
+                      printable(entry.value()) + ", " + to_string(*graph_[count].type) +
+                      "; expected rows and one i32 scalar");
+      }
+      type.count = count;
     }
     return {};
   }
@@ -613,6 +651,7 @@ class Importer : private Scopes {
 Result<ir::Graph> import_model(std::span<const std::byte> bytes, const ImportOptions& options) {
   TAKT_ASSIGN(const ::onnx::ModelProto model, parse(bytes));
   TAKT_RETURN_IF_ERROR(supported(model));
+  TAKT_RETURN_IF_ERROR(takt_opset(model));
   TAKT_ASSIGN(const std::int64_t opset, default_opset(model));
   return Importer(model, opset).run(options);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/ir/takt_operators.h"
 #include "compiler/onnx/call.h"
 #include "compiler/onnx/tensor_proto.h"
 #include "kernels/reference/elementwise.h"
@@ -73,8 +74,12 @@ const std::map<std::string_view, Form>& all_forms() {
     // What the IR takes as ONNX has it.
     for (const std::string_view name : ir::operator_names()) {
       const ir::Operator& op = *ir::find_operator(name);
-      if (op.attributes != ir::kNotImported)
-        all.emplace(name, Form{name, op.attributes, as_it_is, name == "Unique" ? 4U : 1U});
+      if (op.attributes == ir::kNotImported) continue;
+      const ir::TaktOperator* own = ir::find_takt_operator(name);
+      const std::size_t outputs = own != nullptr     ? kernels::cpu::find_operator_kernel(own->kernel)->outputs
+                                  : name == "Unique" ? 4U
+                                                     : 1U;
+      all.emplace(name, Form{name, op.attributes, as_it_is, outputs});
     }
     return all;
   }();
@@ -187,25 +192,33 @@ Result<ir::Attribute> read_attribute(const ::onnx::AttributeProto& proto, char e
   return fail(Code::kInput, "is of another type than the operator has it");
 }
 
+// Operator X of takt's domain is takt.X in a graph.
+std::string takt_name(std::string_view name) { return std::string(kTaktDomain) + "." + std::string(name); }
+
 }  // namespace
 
 bool imports_operator(std::string_view domain, std::string_view name) {
-  return (domain.empty() || domain == "ai.onnx") && find_form(name) != nullptr;
+  if (domain == kTaktDomain) return ir::find_takt_operator(takt_name(name)) != nullptr;
+  return (domain.empty() || domain == "ai.onnx") && ir::find_takt_operator(name) == nullptr &&
+         find_form(name) != nullptr;
 }
 
 std::vector<std::string_view> imported_operators() {
   std::vector<std::string_view> names;
-  for (const auto& [name, form] : all_forms()) names.push_back(name);
+  for (const auto& [name, form] : all_forms()) {
+    if (ir::find_takt_operator(name) == nullptr) names.push_back(name);
+  }
   return names;
 }
 
 Status import_node(ir::Graph& graph, const ::onnx::NodeProto& proto, std::int64_t opset, std::string name,
                    std::vector<ir::ValueId> inputs, std::vector<ir::ValueId> outputs) {
   const std::string place = "node " + ir::printable(name) + " (" + ir::printable(proto.op_type()) + ")";
-  const Form* form = find_form(proto.op_type());
+  const std::string op = proto.domain() == kTaktDomain ? takt_name(proto.op_type()) : proto.op_type();
+  const Form* form = find_form(op);
   if (form == nullptr) return fail(Code::kInternal, place + ": unknown operator");
   Call call{graph, opset, {}};
-  call.node.op = proto.op_type();
+  call.node.op = op;
   call.node.name = std::move(name);
   call.node.inputs = std::move(inputs);
   call.node.outputs = std::move(outputs);

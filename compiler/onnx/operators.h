@@ -12,6 +12,9 @@ namespace takt::compiler {
 
 inline constexpr std::int64_t kOldestOpset = 1;  // before 7 only forms that are still the same
 inline constexpr std::int64_t kNewestOpset = 23;
+// takt's own operators (docs/operators.md).
+inline constexpr std::string_view kTaktDomain = "takt";
+inline constexpr std::int64_t kTaktOpset = 1;
 
 bool imports_operator(std::string_view domain, std::string_view name);
 // The names of all operators of ONNX's own domain that are read, control flow apart; ascending.

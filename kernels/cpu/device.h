@@ -22,6 +22,9 @@ std::span<const DeviceHalf> channel_kernels(Target target);
 std::span<const DeviceHalf> movement_kernels(Target target);
 std::span<const DeviceHalf> linear_kernels(Target target);
 std::span<const DeviceHalf> preprocess_kernels(Target target);
+std::span<const DeviceHalf> voxel_kernels(Target target);
+std::span<const DeviceHalf> point_kernels(Target target);
+std::span<const DeviceHalf> tracking_kernels(Target target);
 
 // Defines `family`, which takes the table `table` of the target's namespace.
 #if defined(__x86_64__)

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "kernels/cpu/operators.h"
 #include "kernels/reference/counted.h"
 #include "kernels/reference/generic.h"
 
@@ -438,8 +439,10 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
       if (id == KernelId::kCounting) out[last + 1] = sizeof(std::int32_t);
       return reference::counted_check(p, bytes, id == KernelId::kCounting);
     }
+    default: break;
   }
-  return "an unknown kernel";
+  const OperatorKernel* const own = find_operator_kernel(id);
+  return own != nullptr ? own->operand_bytes(params, result) : "an unknown kernel";
 }
 
 std::uint64_t flops_of(KernelId id, const void* params) {
@@ -522,8 +525,19 @@ std::uint64_t flops_of(KernelId id, const void* params) {
       const bool pairs = p.op == reference::Generic::kUnique || p.op == reference::Generic::kNms;
       return count({n, pairs ? n : 1});
     }
-    default: return 0;
+    default: break;
   }
+  const OperatorKernel* const own = find_operator_kernel(id);
+  return own != nullptr && own->flops != nullptr ? own->flops(params) : 0;
+}
+
+const OperatorKernel* find_operator_kernel(KernelId id) {
+  for (const auto family : {voxel_operators(), point_operators(), tracking_operators()}) {
+    for (const OperatorKernel* const kernel : family) {
+      if (kernel->id == id) return kernel;
+    }
+  }
+  return nullptr;
 }
 
 std::vector<std::byte> pack_conv(const ConvParams& p, const float* weights, const float* bias, Target target) {

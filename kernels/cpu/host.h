@@ -37,12 +37,13 @@ Call make_call(KernelId id, const Params& params) {
 // Bytes of every operand that run() touches (0 for an absent one) and the size of the elements that it reads or writes
 // there, in the order of the table in params.h; nullptr, or what is wrong with the parameters. check() of every kernel
 // is this and a comparison.
-inline constexpr int kMaxOperands = 14;
+inline constexpr int kMaxOperands = 24;
 struct OperandBytes {
   std::uint64_t bytes[kMaxOperands] = {};
-  std::uint64_t element[kMaxOperands] = {sizeof(float), sizeof(float), sizeof(float), sizeof(float), sizeof(float),
-                                         sizeof(float), sizeof(float), sizeof(float), sizeof(float), sizeof(float),
-                                         sizeof(float), sizeof(float), sizeof(float), sizeof(float)};
+  std::uint64_t element[kMaxOperands];
+  constexpr OperandBytes() {
+    for (std::uint64_t& size : element) size = sizeof(float);
+  }
 };
 const char* operand_bytes(KernelId id, const void* params, Target target, OperandBytes* out);
 

@@ -3,9 +3,11 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "kernels/cpu/device.h"
 #include "kernels/cpu/host.h"
+#include "kernels/cpu/operators.h"
 #include "kernels/reference/counted.h"
 #include "kernels/reference/generic.h"
 
@@ -71,18 +73,15 @@ constexpr Entry kEntries[] = {
 constexpr std::size_t kCount = std::size(kEntries);
 constexpr int kCounts = reference::kGenericInputs;         // the first count operand of kCounted
 constexpr int kResult = kCounts + reference::kMostCounts;  // and its result
-using Table = std::array<Kernel, kCount>;
+using Table = std::vector<Kernel>;
 
-template <std::size_t index>
-const char* check(const void* params, std::span<const Operand> operands, Target target) {
-  constexpr const Entry& entry = kEntries[index];
-  if (operands.size() != entry.operands) return "the number of operands is wrong";
-  cpu::OperandBytes needed;
-  if (const char* const error = cpu::operand_bytes(entry.id, params, target, &needed)) return error;
+// What operand_bytes() says against the operands that there are.
+const char* compare(const cpu::OperandBytes& needed, std::span<const Operand> operands, std::size_t outputs,
+                    bool partial) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].bytes < needed.bytes[i]) return "an operand is smaller than the parameters say";
     // What is written counts as written to its end; a strided copy alone places parts of a tensor.
-    const bool whole = i >= entry.operands - entry.outputs && entry.id != KernelId::kStridedCopy;
+    const bool whole = i >= operands.size() - outputs && !partial;
     if (whole && operands[i].bytes > needed.bytes[i]) return "an output is larger than the parameters say";
     if (reinterpret_cast<std::uintptr_t>(operands[i].data) % needed.element[i] != 0) {
       return "an operand does not start at a multiple of its kernel's elements";
@@ -91,11 +90,67 @@ const char* check(const void* params, std::span<const Operand> operands, Target 
   return nullptr;
 }
 
+const char* const kOperandCount = "the number of operands is wrong";
+
+template <std::size_t index>
+const char* check(const void* params, std::span<const Operand> operands, Target target) {
+  constexpr const Entry& entry = kEntries[index];
+  if (operands.size() != entry.operands) return kOperandCount;
+  cpu::OperandBytes needed;
+  if (const char* const error = cpu::operand_bytes(entry.id, params, target, &needed)) return error;
+  return compare(needed, operands, entry.outputs, entry.id == KernelId::kStridedCopy);
+}
+
 template <std::size_t... index>
-constexpr Table host_halves(std::index_sequence<index...>) {
+Table host_halves(std::index_sequence<index...>) {
   return {Kernel{static_cast<std::uint32_t>(kEntries[index].id), kEntries[index].name, kEntries[index].version,
                  kEntries[index].params_bytes, kEntries[index].operands, kEntries[index].outputs,
                  kEntries[index].in_place, kEntries[index].id == KernelId::kSelect, nullptr, check<index>, nullptr}...};
+}
+
+// takt's own operators: rows that the families bring along. Functions of a kernel know their row by its place in the
+// list of all.
+constexpr std::size_t kMostOperators = 64;
+
+const std::vector<const cpu::OperatorKernel*>& operator_rows() {
+  static const std::vector<const cpu::OperatorKernel*> rows = [] {
+    std::vector<const cpu::OperatorKernel*> all;
+    for (const auto family : {cpu::voxel_operators(), cpu::point_operators(), cpu::tracking_operators()}) {
+      all.insert(all.end(), family.begin(), family.end());
+    }
+    return all;
+  }();
+  return rows;
+}
+
+template <std::size_t index>
+const char* check_operator(const void* params, std::span<const Operand> operands, Target /*target*/) {
+  const cpu::OperatorKernel& row = *operator_rows()[index];
+  if (operands.size() != static_cast<std::size_t>(row.operands())) return kOperandCount;
+  cpu::OperandBytes needed;
+  if (const char* const error = row.operand_bytes(params, &needed)) return error;
+  for (int i = row.inputs; i < row.first_output(); ++i) {
+    if (operands[static_cast<std::size_t>(i)].bytes == 0) needed.bytes[i] = 0;
+  }
+  return compare(needed, operands, row.outputs + std::size_t{row.scratch}, false);
+}
+
+template <std::size_t index>
+Kernel::Counted counted_by_row(const void* /*params*/, int operand) {
+  return {operator_rows()[index]->count_of[operand], 0};
+}
+
+template <std::size_t... index>
+void add_operators(Table& table, std::index_sequence<index...>) {
+  constexpr decltype(Kernel::check) kChecks[] = {check_operator<index>...};
+  constexpr decltype(Kernel::counted) kCounted[] = {counted_by_row<index>...};
+  for (std::size_t i = 0; i < operator_rows().size(); ++i) {
+    const cpu::OperatorKernel& row = *operator_rows()[i];
+    table.push_back({static_cast<std::uint32_t>(row.id), row.name, row.version, row.params_bytes,
+                     static_cast<std::uint8_t>(row.operands()), static_cast<std::uint8_t>(row.outputs + row.scratch),
+                     -1, false, kCounted[i], kChecks[i], nullptr});
+  }
+  std::sort(table.begin(), table.end(), [](const Kernel& a, const Kernel& b) { return a.id < b.id; });
 }
 
 // The same on every machine.
@@ -152,14 +207,15 @@ Kernel::Counted counted_operand(const void* params, int operand) {
 
 Table table_of(Target target) {
   Table table = host_halves(std::make_index_sequence<kCount>());
+  add_operators(table, std::make_index_sequence<kMostOperators>());
   const auto find = [&](KernelId id) {
     return std::find_if(table.begin(), table.end(),
                         [id](const Kernel& k) { return k.id == static_cast<std::uint32_t>(id); });
   };
   const auto add = [&](KernelId id, decltype(Kernel::run) run) { find(id)->run = run; };
-  for (const auto family :
-       {cpu::conv_kernels, cpu::depthwise_kernels, cpu::spatial_kernels, cpu::elementwise_kernels, cpu::channel_kernels,
-        cpu::movement_kernels, cpu::linear_kernels, cpu::preprocess_kernels}) {
+  for (const auto family : {cpu::conv_kernels, cpu::depthwise_kernels, cpu::spatial_kernels, cpu::elementwise_kernels,
+                            cpu::channel_kernels, cpu::movement_kernels, cpu::linear_kernels, cpu::preprocess_kernels,
+                            cpu::voxel_kernels, cpu::point_kernels, cpu::tracking_kernels}) {
     for (const cpu::DeviceHalf& half : family(target)) add(half.id, half.run);
   }
   add(KernelId::kSelect, run_select);

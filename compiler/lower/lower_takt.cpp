@@ -1,0 +1,23 @@
+// takt's own operators: every one is a call of its kernel over row-major tensors.
+
+#include "compiler/ir/takt_operators.h"
+#include "compiler/lower/builder.h"
+
+namespace takt::lower {
+
+Status lower_takt_node(Builder& out, const ir::Node& node) {
+  const ir::TaktOperator& op = *ir::find_takt_operator(node.op);
+  TAKT_ASSIGN(const std::vector<ir::ValueId> read, ir::kernel_operands(out.graph(), node));
+  TAKT_ASSIGN(ir::OperatorCall call, op.describe(ir::OperatorInputs{out.graph(), node}));
+  std::vector<TensorId> operands;
+  for (const ir::ValueId value : read) operands.push_back(value != ir::kNoValue ? out.linear(value) : kAbsent);
+  for (const ir::ValueId value : node.outputs) operands.push_back(out.define(value, false));
+  for (const std::uint64_t bytes : call.scratch) {
+    ir::Type type{kernels::DType::kU8, {1, {static_cast<std::int64_t>(bytes)}}};
+    operands.push_back(out.temporary(node.name + ":scratch", type));
+  }
+  out.step({op.kernel, std::move(call.params), {}, -1}, std::move(operands), &node);
+  return {};
+}
+
+}  // namespace takt::lower
