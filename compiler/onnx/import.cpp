@@ -108,7 +108,7 @@ std::string node_name(const ::onnx::NodeProto& node) {
 }
 
 struct Missing {
-  bool own = false;  // of ONNX's own domain
+  std::string had;  // operator sets of its domain that takt reads
   std::int64_t opset = 0;
   std::size_t count = 0;
   std::vector<std::string> nodes;
@@ -126,7 +126,9 @@ void find_missing(const ::onnx::ModelProto& model, const ::onnx::GraphProto& gra
     if (imports_operator(node.domain(), node.op_type())) continue;
     const bool own = is_own(node.domain());
     Missing& entry = missing[(own ? "ai.onnx" : node.domain()) + "." + node.op_type()];
-    entry.own = own;
+    entry.had = own                            ? std::to_string(kOldestOpset) + " to " + std::to_string(kNewestOpset)
+                : node.domain() == kTaktDomain ? std::to_string(kTaktOpset)
+                                               : "this domain";
     entry.opset = opset_of(model, node.domain());
     ++entry.count;
     if (entry.nodes.size() < kListed) entry.nodes.push_back(node_name(node));
@@ -143,10 +145,8 @@ Status supported(const ::onnx::ModelProto& model) {
   for (const auto& [name, entry] : missing) {
     message += "\n  " + printable(name) +
                " (operator set wanted: " + (entry.opset == 0 ? std::string("not said") : std::to_string(entry.opset)) +
-               ", had: none" +
-               (entry.own ? " of " + std::to_string(kOldestOpset) + " to " + std::to_string(kNewestOpset)
-                          : " of this domain") +
-               "), " + std::to_string(entry.count) + (entry.count == 1 ? " node: " : " nodes: ");
+               ", had: none of " + entry.had + "), " + std::to_string(entry.count) +
+               (entry.count == 1 ? " node: " : " nodes: ");
     for (std::size_t i = 0; i < entry.nodes.size(); ++i) message += (i > 0 ? ", " : "") + printable(entry.nodes[i]);
     if (entry.count > entry.nodes.size()) message += ", ...";
   }

@@ -102,7 +102,7 @@ TEST(TaktOperators, WhatTheyCannotDoIsSaidWithTheNode) {
   };
   const auto graph_of = [](OnnxModel& m) { return m.model.mutable_graph(); };
   EXPECT_THAT(refused([&](OnnxModel& m) { graph_of(m)->mutable_node(0)->set_op_type("Voxelize"); }),
-              HasSubstr("takt.Voxelize (operator set 1), 1 node: ncells"));
+              HasSubstr("takt.Voxelize (operator set wanted: 1, had: none of 1), 1 node: ncells"));
   EXPECT_THAT(refused([&](OnnxModel& m) { graph_of(m)->mutable_node(0)->set_domain(""); }),
               HasSubstr("ai.onnx.Voxelise"));
   EXPECT_THAT(refused([&](OnnxModel& m) {
