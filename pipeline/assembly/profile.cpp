@@ -73,7 +73,7 @@ class Bench {
           go_on = stop == nullptr || !*stop;
           prepare(n, job, latched);
         }
-        start.arrive_and_wait();
+        static_cast<void>(start.arrive_and_wait(part));
         if (!go_on) return;
         const HostTime begin = host_now();
         for (int phase = 0; phase < stage_.phases(); ++phase) {
@@ -82,7 +82,7 @@ class Bench {
           } else if (part == 0) {
             stage_.run(phase, 0, 1, job);
           }
-          phases.arrive_and_wait();
+          static_cast<void>(phases.arrive_and_wait(part));
         }
         const Duration time = host_now() - begin;
         if (part == 0) {

@@ -141,7 +141,7 @@ void PipelineStageHost::run(const sched::Job&, int part, sched::Gang& gang) {
     } else if (part == 0) {
       stage_->run(phase, 0, 1, stage_job_);
     }
-    if (phase + 1 < phases) gang.arrive_and_wait();
+    if (phase + 1 < phases && !gang.arrive_and_wait(part)) return;
   }
 }
 

@@ -161,6 +161,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
     finished.wake_all();
   };
 
+  const ParkingSignal parking;
   ThreadTeam team;
   std::uint32_t sequences = 0;
   TAKT_RETURN_IF_ERROR(add_workers(plan, rights, team));
@@ -189,8 +190,10 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   if (rights) {
     team.report(result.rights);
     memory_lock.take(result.rights);
+    result.rights.isolation = result.rights.fifo ? "demotion" : "parking";
   } else {
     result.rights.refused = options.lockstep ? "not asked for: lockstep" : "not asked for";
+    if (!options.lockstep) result.rights.isolation = "parking";
   }
   result.started = host_now() + (options.lockstep ? Duration{} : kLead);
   clock.origin = result.started;

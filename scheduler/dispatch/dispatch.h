@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/base/status.h"
@@ -25,19 +27,47 @@ struct Job {
   TableTime slot_end;       // rounded down
 };
 
-// Barrier of one gang. With one core every call returns at once. Spins, because the gang starts together and the work
-// between two barriers is balanced; after some microseconds it yields between looks, so that parts which share a CPU
-// still meet. It gives up at nothing but completion in this version (isolation comes with policies).
+// The meeting point of the workers of one job, between any two of its steps, where the job may also be given up: part 0
+// alone reads the clock, and puts go or abort into the word that the others wait for. Parts spin for each other,
+// because a gang starts together and the work between two boundaries is balanced; but they spin within the slot only:
+// from the slot's end on they look once in a millisecond.
 class Gang {
  public:
+  static constexpr std::uint32_t kNever = 0xFFFF'FFFF;
+
+  // When the job is given up. By default never.
+  struct Limits {
+    std::optional<HostTime> end;      // no step begins after this instant: the output would be discarded
+    std::optional<Duration> budget;   // a step begins only if with its worst case it ends so long after the job's start
+    std::uint32_t abort_at = kNever;  // at this boundary, whatever the clock says (reproducing a run)
+  };
+
   explicit Gang(int parts) : parts_(parts) {}
-  void arrive_and_wait();
+  // Dispatcher, while no part runs.
+  void begin(const Limits& limits);
+  // Any thread: the slot is over.
+  void end_slot() { slot_over_.store(true, std::memory_order_relaxed); }
+  // Every part, between two steps; `next` is the worst case of the step to come, as far as part 0 knows it. False: the
+  // job is given up and this part returns at once. With one part only the decision is made.
+  [[nodiscard]] bool arrive_and_wait(int part, Duration next = {});
+
   [[nodiscard]] int parts() const { return parts_; }
+  // After the job: the boundary (from 0) at which it was given up, kNever when it was not.
+  [[nodiscard]] std::uint32_t aborted_at() const { return aborted_at_; }
 
  private:
+  [[nodiscard]] bool goes_on(Duration next);
+  bool give_up();
+
   const int parts_;
-  std::atomic<int> arrived_{0};
-  std::atomic<unsigned> generation_{0};
+  std::atomic<int> arrived_{0};         // of the other parts
+  std::atomic<std::uint32_t> word_{0};  // number of the next boundary, or kAbort
+  std::atomic<bool> slot_over_{false};
+  // Part 0, and the dispatcher while no part runs:
+  Limits limits_;
+  HostTime start_;
+  std::uint32_t boundary_ = 0;
+  std::uint32_t aborted_at_ = kNever;
 };
 
 // Everything the dispatcher needs of the world; pipeline/assembly implements it. One object per stage.
@@ -73,6 +103,9 @@ struct RealtimeRights {
   bool affinity = false;
   bool memory_locked = false;
   std::string refused;  // in words, "" when all were granted
+  // How a worker that has not finished in time loses its core: "demotion" (SCHED_IDLE), "parking" (a signal), or ""
+  // where virtual time waits for everybody.
+  std::string isolation;
 };
 
 struct DispatchResult {

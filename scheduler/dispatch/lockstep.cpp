@@ -4,7 +4,7 @@ namespace takt::sched {
 
 void Sequencer::start(const Job& job) {
   StageRun& stage = *plan_.stages[job.stage];
-  if (const JobRecord* final_record = stage.start(job, job.slot_end, Duration{})) {
+  if (const JobRecord* final_record = stage.start(job, job.slot_end, Duration{}, Gang::Limits{})) {
     plan_.sink(stage.publisher(), *final_record);
     return;
   }

@@ -25,7 +25,9 @@ CoreDispatcher::CoreDispatcher(const RunPlan& plan, Boundary& boundary, std::uin
       last_follow_(plan.stages.size(), 0),
       last_wake_{std::numeric_limits<std::int64_t>::min()} {
   for (const auto& stage : plan.stages) {
-    if (stage != nullptr && stage->publisher() == core) published_.push_back(stage.get());
+    if (stage == nullptr) continue;
+    if (stage->publisher() == core) published_.push_back(stage.get());
+    if (stage->publisher() == core || stage->lead() == core) mine_.push_back({stage.get(), stage->part_of(core)});
   }
 }
 
@@ -55,9 +57,9 @@ void CoreDispatcher::run(const TableClock& clock) {
 void CoreDispatcher::sleep_to(TableTime target) {
   for (;;) {
     TableTime next = target;
-    for (const StageRun* stage : published_) {
-      if (stage->running() == 0 || stage->job().slot_end > last_wake_) continue;
-      const TableTime deadline = stage->deadline();
+    for (const Part& mine : mine_) {
+      if (mine.stage->running() == 0 || mine.stage->job().nominal_start > last_wake_) continue;
+      const TableTime deadline = mine.stage->deadline();
       if (deadline > last_wake_ && deadline < next) next = deadline;
     }
     wake_at(next);
@@ -69,6 +71,7 @@ void CoreDispatcher::wake_at(TableTime instant) {
   sleep_until(clock_.host(instant));
   last_wake_ = std::max(last_wake_, instant);
   conclude(instant);
+  isolate(instant);
 }
 
 void CoreDispatcher::conclude(TableTime wake) {
@@ -78,7 +81,7 @@ void CoreDispatcher::conclude(TableTime wake) {
     const TableTime completion = clock_.table(stage->last_end());
     record.actual_start = clock_.table(stage->last_start()).ns;
     record.completion = completion.ns;
-    if (wake <= stage->deadline() && completion <= stage->deadline()) {
+    if (!stage->aborted() && wake <= stage->deadline() && completion <= stage->deadline()) {
       stage->publish();
       if (record.published != 0) record.publication = clock_.table(host_now()).ns;
     } else {
@@ -86,8 +89,33 @@ void CoreDispatcher::conclude(TableTime wake) {
     }
     stage->close();
     plan_.sink(core_, record);
+    stage->isolation(stage->part_of(core_)).let_go();
     stage->free();
   }
+}
+
+void CoreDispatcher::isolate(TableTime wake) {
+  bool any = false;
+  bool wanted = false;
+  for (const Part& mine : mine_) {
+    Isolation& isolation = mine.stage->isolation(mine.part);
+    if (mine.stage->running() != 0 && mine.stage->busy(mine.part)) {
+      if (!isolation.held() && wake >= mine.stage->deadline()) mine.stage->isolate(mine.part);
+      wanted = wanted || !isolation.held();
+    }
+    any = any || isolation.held();
+  }
+  if (any) share_gap(wanted);
+}
+
+void CoreDispatcher::share_gap(bool wanted) {
+  for (const Part& mine : mine_) mine.stage->isolation(mine.part).run_in_gap(!wanted);
+}
+
+void CoreDispatcher::release(StageRun& stage, int part) {
+  stage.isolation(part).let_go();
+  share_gap(true);
+  stage.release(part);
 }
 
 void CoreDispatcher::start(const Job& job) {
@@ -108,12 +136,13 @@ void CoreDispatcher::lead(StageRun& stage, const Job& job) {
   // What is left of the window; never zero, which would mean without limit.
   const HostTime latest = clock_.host(job.nominal_start + window);
   const Duration patience = std::max(latest - host_now(), nanoseconds(1));
-  const JobRecord* final_record = stage.start(job, plan_.publish_at(job), patience);
+  const Gang::Limits limits{.end = clock_.host(stage.deadline_of(job)), .budget = {}};
+  const JobRecord* final_record = stage.start(job, plan_.publish_at(job), patience, limits);
   stage.decide(job);
   if (final_record != nullptr) {
     plan_.sink(core_, *final_record);
   } else {
-    stage.release(0);
+    release(stage, 0);
   }
 }
 
@@ -122,10 +151,11 @@ void CoreDispatcher::follow(StageRun& stage, const Job& job) {
   const int part = stage.part_of(core_);
   last_follow_[job.stage] = tag;
   if (!stage.await_decision(job, clock_.host(job.slot_end))) stage.give_up(job, part);
-  if (stage.decided(tag) && stage.running() == tag) stage.release(part);
+  if (stage.decided(tag) && stage.running() == tag) release(stage, part);
 }
 
 void CoreDispatcher::drain() {
+  share_gap(false);
   for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
     StageRun* stage = plan_.stages[i].get();
     if (stage == nullptr || stage->publisher() != core_) continue;

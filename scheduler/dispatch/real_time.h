@@ -19,11 +19,22 @@ class CoreDispatcher {
   void run(const TableClock& clock);
 
  private:
-  // Sleeps to `target`, waking before it for the deadlines of late jobs.
+  // A worker of this core.
+  struct Part {
+    StageRun* stage;
+    int part;
+  };
+
+  // Sleeps to `target`, waking before it for the deadlines of unfinished jobs.
   void sleep_to(TableTime target);
   void wake_at(TableTime instant);
   // Publishes or discards the finished jobs whose time has come. `wake` is the instant this wake-up was planned for.
   void conclude(TableTime wake);
+  // Takes the core from workers whose time was over at `wake`.
+  void isolate(TableTime wake);
+  // Lets workers that lost the core run in its gaps, unless the core is `wanted` for a job.
+  void share_gap(bool wanted);
+  void release(StageRun& stage, int part);
   void start(const Job& job);
   void lead(StageRun& stage, const Job& job);
   void follow(StageRun& stage, const Job& job);
@@ -34,6 +45,7 @@ class CoreDispatcher {
   const std::uint64_t hyperperiods_;
   const std::uint32_t core_;
   const std::vector<Event> events_;
+  std::vector<Part> mine_;                  // workers of this core
   std::vector<StageRun*> published_;        // stages that this dispatcher publishes
   std::vector<std::uint32_t> last_follow_;  // by stage: tag of the last gang start that another dispatcher leads
   TableClock clock_;

@@ -36,7 +36,8 @@ void classify(JobRecord& record, const JobLimits& limits) {
     return;
   }
   if (record.actual_start - record.nominal_start > limits.wakeup_window.ns) record.flags |= kFlagLateStart;
-  if (record.completion - record.actual_start > limits.budget.ns) record.flags |= kFlagOverrun;
+  const bool aborted = (record.flags & kFlagAborted) != 0;
+  if (aborted || record.completion - record.actual_start > limits.budget.ns) record.flags |= kFlagOverrun;
   const bool published_late = record.publication != kNever && record.publication > record.slot_end;
   if (published_late || (record.flags & kFlagDiscarded) != 0) record.flags |= kFlagLate;
 

@@ -24,6 +24,8 @@ enum JobFlags : std::uint32_t {
   kFlagDiscarded = 64,  // the late output was not published
   kFlagFill = 128,      // pipeline fill: a bound producer job lies before job 0
   kFlagRepaired = 256,  // a bad frame was repaired or left out by a stated rule
+  kFlagIsolated = 512,  // unfinished at the end of slot and slack: a worker lost its core to the next slot
+  kFlagAborted = 1024,  // given up between two steps; nothing was published, the state stays
 };
 
 enum class Reason : std::uint8_t {
@@ -68,9 +70,10 @@ struct JobRecord {
   std::int64_t slot_end = kNever;
   std::int64_t cpu_ns = 0;  // CPU time of all workers
   std::uint32_t flags = 0;
-  std::uint32_t page_faults = 0;   // of the workers during the job
-  std::uint64_t copied_bytes = 0;  // memcpy and memmove in the timed threads during the job
-  std::uint32_t allocations = 0;   // heap allocations in the timed threads during the job
+  std::uint32_t page_faults = 0;           // of the workers during the job
+  std::uint32_t aborted_at = 0xFFFF'FFFF;  // the step boundary (from 0) at which the job was given up
+  std::uint64_t copied_bytes = 0;          // memcpy and memmove in the timed threads during the job
+  std::uint32_t allocations = 0;           // heap allocations in the timed threads during the job
   JobClass job_class = JobClass::kOk;
   Reason reason = Reason::kNone;
   std::uint8_t input_count = 0;

@@ -40,7 +40,7 @@ void StageRun::charge(const ThreadCost& cost) {
   record_.allocations += static_cast<std::uint32_t>(cost.allocations);
 }
 
-const JobRecord* StageRun::start(const Job& job, TableTime publish_at, Duration patience) {
+const JobRecord* StageRun::start(const Job& job, TableTime publish_at, Duration patience, const Gang::Limits& limits) {
   if (running_.load() != 0) {
     identify(job, skipped_);
     skipped_.reason = Reason::kPreviousRunning;
@@ -61,6 +61,8 @@ const JobRecord* StageRun::start(const Job& job, TableTime publish_at, Duration 
   const ThreadCost latched = ThreadCost::of_this_thread() - before;
   record_.copied_bytes += latched.copied_bytes;
   record_.allocations += static_cast<std::uint32_t>(latched.allocations);
+  gang_.begin(limits);
+  for (const auto& worker : workers_) worker->isolated.store(false, std::memory_order_relaxed);
   remaining_.store(static_cast<std::uint32_t>(workers_.size()));
   running_.store(tag_of(job));
   return nullptr;
@@ -102,6 +104,18 @@ void StageRun::release(int part) {
   worker.ticket.wake_all();
 }
 
+bool StageRun::busy(int part) const {
+  const Worker& worker = *workers_[static_cast<std::size_t>(part)];
+  return worker.ticket.load() != worker.finished.load();
+}
+
+void StageRun::isolate(int part) {
+  Worker& worker = *workers_[static_cast<std::size_t>(part)];
+  worker.isolated.store(true, std::memory_order_relaxed);
+  worker.isolation.hold_back();
+  gang_.end_slot();
+}
+
 void StageRun::await_complete() {
   remaining_.wait([](std::uint32_t value) { return value == 0; });
 }
@@ -136,6 +150,11 @@ void StageRun::close() {
   for (const auto& worker : workers_) {
     record_.cpu_ns += worker->cost.cpu_ns;
     charge(worker->cost);
+    if (worker->isolated.load(std::memory_order_relaxed)) record_.flags |= kFlagIsolated;
+  }
+  if (aborted()) {
+    record_.flags |= kFlagAborted;
+    record_.aborted_at = gang_.aborted_at();
   }
   classify(record_, limits_);
 }
@@ -147,6 +166,7 @@ void StageRun::free() {
 
 void StageRun::work(int part) {
   Worker& self = *workers_[static_cast<std::size_t>(part)];
+  self.isolation.adopt();
   std::uint32_t done = 0;
   for (;;) {
     const std::uint32_t ticket = self.ticket.wait([done](std::uint32_t value) { return value != done; });
@@ -158,6 +178,7 @@ void StageRun::work(int part) {
     self.end = host_now();
     self.cost = ThreadCost::of_this_thread() - before;
     self.total_cpu_ns += self.cost.cpu_ns;
+    self.finished.store(ticket);
     if (remaining_.subtract(1) == 0) remaining_.wake_all();
   }
 }

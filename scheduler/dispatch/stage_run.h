@@ -9,12 +9,14 @@
 // flight, and only the publishing dispatcher may set it back to 0, after completion.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "scheduler/dispatch/dispatch.h"
 #include "scheduler/dispatch/futex.h"
+#include "scheduler/dispatch/isolation.h"
 #include "scheduler/dispatch/thread_cost.h"
 
 namespace takt::sched {
@@ -37,7 +39,7 @@ class StageRun {
   // ---- lead dispatcher (in lockstep the sequencer)
   // Latches the job and makes it the one in flight. Returns nullptr when it may run, else its final record: skipped,
   // because an earlier job is still in flight, or refused by the latch.
-  const JobRecord* start(const Job& job, TableTime publish_at, Duration patience);
+  const JobRecord* start(const Job& job, TableTime publish_at, Duration patience, const Gang::Limits& limits);
   // Tells the gang's other dispatchers that start() has been called for this job; releases the parts of those that
   // stopped waiting.
   void decide(const Job& job);
@@ -58,13 +60,24 @@ class StageRun {
   [[nodiscard]] bool complete() const { return remaining_.load() == 0; }
   void await_complete();
 
-  // ---- publishing dispatcher, while running() is not 0
+  // ---- lead or publishing dispatcher, while running() is not 0
   [[nodiscard]] const Job& job() const { return job_; }
+  [[nodiscard]] TableTime deadline() const { return deadline_of(job_); }  // of a late publication, and of the workers
+  [[nodiscard]] TableTime deadline_of(const Job& job) const { return job.slot_end + slack_; }
+
+  // ---- dispatcher of the part's core
+  // Was it released and has not finished?
+  [[nodiscard]] bool busy(int part) const;
+  [[nodiscard]] Isolation& isolation(int part) { return workers_[static_cast<std::size_t>(part)]->isolation; }
+  // Takes the core from a worker whose time is over.
+  void isolate(int part);
+
+  // ---- publishing dispatcher, while running() is not 0
   [[nodiscard]] TableTime publish_at() const { return publish_at_; }
-  [[nodiscard]] TableTime deadline() const { return job_.slot_end + slack_; }  // of a late publication
   // After completion:
   [[nodiscard]] HostTime last_start() const;
   [[nodiscard]] HostTime last_end() const;
+  [[nodiscard]] bool aborted() const { return gang_.aborted_at() != Gang::kNever; }
   JobRecord& record() { return record_; }
   void publish();
   void discard();
@@ -80,8 +93,11 @@ class StageRun {
 
  private:
   struct Worker {
-    Futex ticket;   // tag of the newest job it may run
-    Futex gave_up;  // tag of the newest job its dispatcher stopped waiting for
+    Futex ticket;                            // tag of the newest job it may run
+    Futex gave_up;                           // tag of the newest job its dispatcher stopped waiting for
+    std::atomic<std::uint32_t> finished{0};  // tag of the newest job it has run
+    std::atomic<bool> isolated{false};       // it lost its core during the job
+    Isolation isolation;
     HostTime start;
     HostTime end;
     ThreadCost cost;

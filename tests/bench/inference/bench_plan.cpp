@@ -191,12 +191,12 @@ int overhead() {
   sched::Gang gang(2);
   const auto work = [&](int part) {
     for (int round = 0; round < kRounds; ++round) {
-      gang.arrive_and_wait();
+      static_cast<void>(gang.arrive_and_wait(part));
       for (std::size_t step = 0; step < session.steps();) {
         const double begin = wall_us();
         for (std::size_t i = 0; i < kStretch; ++i, ++step) {
           session.run_step(step, part, 2);
-          gang.arrive_and_wait();
+          static_cast<void>(gang.arrive_and_wait(part));
         }
         if (part == 0) two = std::min(two, wall_us() - begin);
       }

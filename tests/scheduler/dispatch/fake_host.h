@@ -97,12 +97,12 @@ class FakeHost : public StageHost {
     if (work) work(job, part);
     const auto parts = static_cast<std::uint64_t>(gang.parts());
     for (std::uint64_t i = static_cast<std::uint64_t>(part); i < kCells; i += parts) first_[i] = mix(seed_, i);
-    gang.arrive_and_wait();
+    if (!gang.arrive_and_wait(part)) return;
     // Reads what the other parts wrote before the barrier.
     for (std::uint64_t i = static_cast<std::uint64_t>(part); i < kCells; i += parts) {
       second_[i] = mix(first_[kCells - 1 - i], i);
     }
-    gang.arrive_and_wait();
+    if (!gang.arrive_and_wait(part)) return;
     if (part == 0) {
       value_ = 0;
       for (const std::uint64_t cell : second_) value_ = mix(value_, cell);

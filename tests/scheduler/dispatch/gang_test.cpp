@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <chrono>
+#include <ctime>
 #include <thread>
 #include <vector>
 
@@ -23,9 +25,9 @@ void expect_parts_meet(int cpu, int rounds) {
     const auto mine = static_cast<std::size_t>(self);
     for (int round = 1; round <= rounds; ++round) {
       written[mine] = round;
-      gang.arrive_and_wait();
+      EXPECT_TRUE(gang.arrive_and_wait(self));
       faults[mine] += written[1 - mine] != round ? 1 : 0;
-      gang.arrive_and_wait();
+      EXPECT_TRUE(gang.arrive_and_wait(self));
     }
   };
   std::thread other(part, 1);
@@ -41,8 +43,57 @@ TEST(Gang, TwoPartsOnOneCpuDoNotStarveEachOther) { expect_parts_meet(0, 100); }
 
 TEST(Gang, OnePartNeverWaits) {
   Gang gang(1);
-  for (int i = 0; i < 10; ++i) gang.arrive_and_wait();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(gang.arrive_and_wait(0));
   EXPECT_EQ(gang.parts(), 1);
+}
+
+TEST(Gang, PartZeroGivesUpForAllWhenAnotherOneDoesNotCome) {
+  Gang gang(2);
+  gang.begin({.end = host_now() + milliseconds(1), .budget = {}});
+  EXPECT_FALSE(gang.arrive_and_wait(0));  // nobody else has come
+  EXPECT_FALSE(gang.arrive_and_wait(1));  // and whoever comes later goes no further
+  EXPECT_EQ(gang.aborted_at(), 0U);
+  gang.begin({});
+  std::thread other([&gang] { EXPECT_TRUE(gang.arrive_and_wait(1)); });
+  EXPECT_TRUE(gang.arrive_and_wait(0));
+  other.join();
+  EXPECT_EQ(gang.aborted_at(), Gang::kNever);
+}
+
+TEST(Gang, AfterTheSlotPartsStillMeetWithoutSpinning) {
+  Gang gang(2);
+  gang.begin({});
+  gang.end_slot();
+  timespec before{};
+  timespec after{};
+  std::thread other([&] {
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+    EXPECT_TRUE(gang.arrive_and_wait(1));
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(gang.arrive_and_wait(0));
+  other.join();
+  const double used_ms = static_cast<double>(after.tv_sec - before.tv_sec) * 1e3 +
+                         static_cast<double>(after.tv_nsec - before.tv_nsec) * 1e-6;
+  EXPECT_LT(used_ms, 50);  // it waited for 100 ms
+}
+
+TEST(Gang, AStepBeginsOnlyIfItsWorstCaseFitsTheBudget) {
+  Gang gang(1);
+  gang.begin({.end = {}, .budget = seconds(1000)});
+  EXPECT_TRUE(gang.arrive_and_wait(0, seconds(500)));
+  EXPECT_FALSE(gang.arrive_and_wait(0, seconds(1000)));
+  EXPECT_EQ(gang.aborted_at(), 1U);
+}
+
+TEST(Gang, ARecordedAbortComesAtItsBoundaryWhateverTheClockSays) {
+  Gang gang(1);
+  gang.begin({.end = {}, .budget = {}, .abort_at = 2});
+  EXPECT_TRUE(gang.arrive_and_wait(0, seconds(1000)));
+  EXPECT_TRUE(gang.arrive_and_wait(0));
+  EXPECT_FALSE(gang.arrive_and_wait(0));
+  EXPECT_EQ(gang.aborted_at(), 2U);
 }
 
 }  // namespace

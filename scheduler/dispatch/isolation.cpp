@@ -1,0 +1,83 @@
+#include "scheduler/dispatch/isolation.h"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+
+namespace takt::sched {
+namespace {
+
+thread_local Futex* parked_of_this_thread = nullptr;
+
+// Async-signal-safe: nothing but a futex wait.
+void wait_parked(int /*signal*/) {
+  const int error = errno;
+  if (parked_of_this_thread != nullptr) {
+    parked_of_this_thread->wait([](std::uint32_t value) { return value == 0; });
+  }
+  errno = error;
+}
+
+bool set_policy(pid_t thread, int policy, int priority) {
+  sched_param parameters{};
+  parameters.sched_priority = priority;
+  return sched_setscheduler(thread, policy, &parameters) == 0;
+}
+
+}  // namespace
+
+void Isolation::adopt() {
+  policy_ = sched_getscheduler(0);
+  sched_param parameters{};
+  if (sched_getparam(0, &parameters) == 0) priority_ = parameters.sched_priority;
+  parked_of_this_thread = &parked_;
+  thread_.store(static_cast<pid_t>(syscall(SYS_gettid)));
+}
+
+void Isolation::hold_back() {
+  const pid_t thread = thread_.load();
+  if (held_ || thread == 0) return;
+  held_ = true;
+  demoted_ = policy_ == SCHED_FIFO && set_policy(thread, SCHED_IDLE, 0);
+  if (!demoted_) park();
+}
+
+void Isolation::let_go() {
+  if (!held_) return;
+  if (demoted_) {
+    set_policy(thread_.load(), policy_, priority_);
+  } else {
+    unpark();
+  }
+  held_ = demoted_ = false;
+}
+
+void Isolation::run_in_gap(bool idle) {
+  if (!held_ || demoted_) return;
+  const bool parked = parked_.load() != 0;
+  if (idle && parked) unpark();
+  if (!idle && !parked) park();
+}
+
+void Isolation::park() {
+  parked_.store(1);
+  syscall(SYS_tgkill, getpid(), thread_.load(), SIGURG);
+}
+
+void Isolation::unpark() {
+  parked_.store(0);
+  parked_.wake_all();
+}
+
+ParkingSignal::ParkingSignal() {
+  struct sigaction action {};
+  action.sa_handler = wait_parked;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGURG, &action, &before_);
+}
+
+ParkingSignal::~ParkingSignal() { sigaction(SIGURG, &before_, nullptr); }
+
+}  // namespace takt::sched

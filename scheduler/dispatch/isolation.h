@@ -1,0 +1,57 @@
+// Takes the core from a worker that has not finished when its slot and slack are over, so that the next slot starts in
+// time (DESIGN section 5, "Dispatch"). The worker keeps its job and runs on in the core's idle gaps:
+//
+//   with SCHED_FIFO   it is demoted to SCHED_IDLE; the kernel finds the gaps
+//   without           it is parked: a signal to its thread, whose handler waits; its dispatcher finds the gaps.
+//                     (An unprivileged thread may go to SCHED_IDLE but not back.)
+//
+// Timed code takes no locks, so a parked worker holds nothing that another one waits for.
+#pragma once
+
+#include <sys/types.h>
+#include <atomic>
+#include <csignal>
+
+#include "scheduler/dispatch/futex.h"
+
+namespace takt::sched {
+
+// Of one worker thread. Everything but adopt() is called by the dispatcher of its core only.
+class Isolation {
+ public:
+  // The worker itself, before its first job.
+  void adopt();
+
+  void hold_back();
+  // Gives the core back; before the worker's next job.
+  void let_go();
+  [[nodiscard]] bool held() const { return held_; }
+  // Of a held worker: whether it may run now, because its core has nothing else to do.
+  void run_in_gap(bool idle);
+
+ private:
+  void park();
+  void unpark();
+
+  std::atomic<pid_t> thread_{0};  // 0: not adopted yet
+  int policy_ = 0;
+  int priority_ = 0;
+  bool held_ = false;
+  bool demoted_ = false;
+  Futex parked_;  // 1: the handler waits
+};
+
+// Installs the handler of the parking signal for the length of a run. SIGURG, because its default is to be ignored:
+// one that comes too late harms nobody.
+class ParkingSignal {
+ public:
+  ParkingSignal();
+  ~ParkingSignal();
+  ParkingSignal(const ParkingSignal&) = delete;
+  ParkingSignal& operator=(const ParkingSignal&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+}  // namespace takt::sched

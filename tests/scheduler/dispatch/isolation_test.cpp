@@ -1,0 +1,183 @@
+// What happens to a worker that does not finish, and that nobody else suffers from it. No test judges a time; they hang
+// upon, or would fail for, a worker that keeps its core: it ends only after its neighbour on the same CPU has run.
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fake_host.h"
+
+namespace takt::sched {
+namespace {
+
+using test::FakeHost;
+using test::Records;
+using test::TableBuilder;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kSignalsAreDelayed = true;  // TSan runs handlers at the next call that it knows, not in a loop
+#else
+constexpr bool kSignalsAreDelayed = false;
+#endif
+
+// While it lives, this thread and those that it creates may not raise their priority.
+class WithoutRights {
+ public:
+  WithoutRights() {
+    header_.version = _LINUX_CAPABILITY_VERSION_3;
+    syscall(SYS_capget, &header_, before_);
+    __user_cap_data_struct less[2] = {before_[0], before_[1]};
+    less[0].effective &= ~(1U << CAP_SYS_NICE);
+    syscall(SYS_capset, &header_, less);
+  }
+  ~WithoutRights() { syscall(SYS_capset, &header_, before_); }
+  WithoutRights(const WithoutRights&) = delete;
+  WithoutRights& operator=(const WithoutRights&) = delete;
+
+ private:
+  __user_cap_header_struct header_{};
+  __user_cap_data_struct before_[2] = {};
+};
+
+// `looping` and `victim` share a core; the slots of `looping` come first.
+struct Neighbours {
+  Neighbours() : table(milliseconds(20), 1) {
+    looping = table.stage("looping", 1, milliseconds(1), milliseconds(1));
+    victim = table.stage("victim", 1, milliseconds(2), seconds(60));
+    table.slot(looping, 0, {0}, 0, 4);
+    table.slot(victim, 0, {0}, 5, 10);
+    looping_host.work = [this](const Job& job, int) {
+      if (job.number > 1) recovered = true;
+      if (job.number != 1) return;
+      // Endless for a dispatcher that does not take the core away; the limit lets the test fail instead of hang.
+      const HostTime limit = host_now() + seconds(20);
+      while (victim_host.runs < victims_during && host_now() < limit) progress.fetch_add(1, std::memory_order_relaxed);
+    };
+    victim_host.work = [this](const Job&, int) {
+      const std::uint64_t before = progress.load();
+      const HostTime end = host_now() + milliseconds(1);
+      while (host_now() < end) {
+      }
+      disturbed += progress.load() != before && looping_host.publications == 1 ? 1 : 0;
+    };
+  }
+  std::vector<StageHost*> hosts() { return {&looping_host, &victim_host}; }
+
+  Result<DispatchResult> run(Records& records) {
+    DispatchOptions options;
+    options.hyperperiods = 2000;
+    options.stop = &recovered;
+    return test::run(table, hosts(), options, records);
+  }
+
+  static constexpr int victims_during = 6;
+  TableBuilder table;
+  std::uint32_t looping = 0, victim = 0;
+  FakeHost looping_host, victim_host;
+  std::atomic<std::uint64_t> progress{0};
+  std::atomic<int> disturbed{0};
+  std::atomic<bool> recovered{false};  // the looping stage has come to a later job
+};
+
+// A job of an innocent stage is published, unless an own earlier one was late, as after a stall of the whole machine.
+void expect_only_own_lateness(const std::vector<JobRecord>& records) {
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (records[i].published != 0) continue;
+    EXPECT_EQ(records[i].reason, Reason::kPreviousRunning) << records[i].job;
+    EXPECT_TRUE(i > 0 && records[i - 1].completion > records[i].nominal_start) << records[i].job;
+  }
+}
+
+void expect_isolated(const Neighbours& world, const DispatchResult& result, const Records& records) {
+  const auto victim = records.of_stage(world.victim);
+  const auto looping = records.of_stage(world.looping);
+  test::expect_each_job_once(world.table, world.victim, result.hyperperiods_run, victim);
+  test::expect_each_job_once(world.table, world.looping, result.hyperperiods_run, looping);
+  expect_only_own_lateness(victim);
+  int skipped = 0;
+  for (const JobRecord& record : looping) {
+    if (record.job == 1) {
+      EXPECT_NE(record.flags & kFlagIsolated, 0U);
+      EXPECT_NE(record.flags & kFlagDiscarded, 0U);
+      EXPECT_EQ(record.published, 0);
+    }
+    skipped += record.reason == Reason::kPreviousRunning ? 1 : 0;
+  }
+  // It skipped while its worker was busy, and only then.
+  EXPECT_GE(skipped, Neighbours::victims_during - 2);
+  EXPECT_TRUE(world.recovered);
+}
+
+TEST(Isolation, AnEndlessLoopIsDemotedAndItsCoreRunsOn) {
+  Neighbours world;
+  int policy_after = -1;
+  const auto loop = world.looping_host.work;
+  world.looping_host.work = [&](const Job& job, int part) {
+    if (job.number > 1) policy_after = sched_getscheduler(0);
+    loop(job, part);
+  };
+  Records records;
+  const auto result = world.run(records);
+  ASSERT_TRUE(result) << result.error().message;
+  if (!result->rights.fifo) GTEST_SKIP() << "not granted here: " << result->rights.refused;
+  EXPECT_EQ(result->rights.isolation, "demotion");
+  expect_isolated(world, *result, records);
+  EXPECT_EQ(policy_after, SCHED_FIFO);  // restored before its next job
+}
+
+TEST(Isolation, WithoutRightsAnEndlessLoopIsParkedAndRunsOnInTheGaps) {
+  if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delays signals";
+  const WithoutRights without;
+  Neighbours world;
+  Records records;
+  const auto result = world.run(records);
+  ASSERT_TRUE(result) << result.error().message;
+  ASSERT_FALSE(result->rights.fifo);
+  EXPECT_EQ(result->rights.isolation, "parking");
+  expect_isolated(world, *result, records);
+  // While the neighbour ran, the loop stood still, though both are ordinary threads of one CPU; that it ended all the
+  // same shows that it ran in the gaps.
+  if (!result->rights.affinity) GTEST_SKIP() << "not on one CPU: " << result->rights.refused;
+  EXPECT_EQ(world.disturbed, 0);
+}
+
+TEST(Isolation, AGangWhosePartLoopsFreesBothCores) {
+  TableBuilder table(milliseconds(20), 2);
+  const auto gang = table.stage("gang", 1, milliseconds(1), milliseconds(1));
+  const auto first = table.stage("first", 1, milliseconds(1), seconds(60));
+  const auto second = table.stage("second", 1, milliseconds(1), seconds(60));
+  table.slot(gang, 0, {0, 1}, 0, 4);
+  table.slot(first, 0, {0}, 6, 10);
+  table.slot(second, 0, {1}, 6, 10);
+  FakeHost gang_host, first_host, second_host;
+  std::atomic<bool> recovered{false};
+  // Part 0 loops before the first barrier, at which part 1 waits.
+  gang_host.work = [&](const Job& job, int part) {
+    if (job.number > 1) recovered = true;
+    if (job.number != 1 || part != 0) return;
+    const HostTime limit = host_now() + seconds(20);
+    while ((first_host.runs < 6 || second_host.runs < 6) && host_now() < limit) {
+    }
+  };
+  Records records;
+  DispatchOptions options;
+  options.hyperperiods = 2000;
+  options.stop = &recovered;
+  const auto result = test::run(table, {&gang_host, &first_host, &second_host}, options, records);
+  ASSERT_TRUE(result) << result.error().message;
+  for (const std::uint32_t stage : {first, second}) {
+    test::expect_each_job_once(table, stage, result->hyperperiods_run, records.of_stage(stage));
+    expect_only_own_lateness(records.of_stage(stage));
+  }
+  for (const JobRecord& record : records.of_stage(gang)) {
+    if (record.job != 1) continue;
+    EXPECT_NE(record.flags & kFlagAborted, 0U);  // at the first barrier after the loop
+    EXPECT_EQ(record.aborted_at, 0U);
+    EXPECT_EQ(record.published, 0);
+  }
+  EXPECT_TRUE(recovered);
+}
+
+}  // namespace
+}  // namespace takt::sched
