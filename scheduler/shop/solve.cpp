@@ -341,28 +341,36 @@ Outcome search(const Shop& shop, const Limits& limits, std::optional<Plan> start
   }
   std::mt19937_64 random(limits.seed);
   std::uint64_t nearby = 0;  // conflicts of neighbourhoods, and what walks cost
-  constexpr std::uint64_t kMovesOfAConflict = 10;
-  constexpr std::uint64_t kMovesOfAWalk = 10000;
-  constexpr int kWalksOfARound = 6;
+  constexpr std::uint64_t kMovesOfAConflict = 100;
+  constexpr std::uint64_t kMovesOfAWalk = 20000;
+  constexpr int kWalksOfARound = 20;
   const bool walks = around && outcome.plan && Tabu::applies(shop);
-  // Walks start between two of the best plans so far: one plan alone is a place that they do not get away from.
-  constexpr std::size_t kKept = 6;
+  // Walks start between two of the best plans so far: one plan alone is a place that they do not get away from. Of
+  // plans that run almost all jobs the same way only the best is kept: soon all would be one plan's kin.
+  constexpr std::size_t kKept = 20;
+  const auto kin = [&](const Plan& a, const Plan& b) {
+    std::size_t differ = 0;
+    for (std::size_t j = 0; j < a.modes.size(); ++j) differ += a.modes[j] != b.modes[j] ? 1 : 0;
+    return differ <= a.modes.size() / 24;
+  };
   std::vector<Plan> kept;
+  std::optional<Tabu> tabu;
+  if (walks) tabu.emplace(shop, paths);
   const auto walk = [&](std::uint64_t moves) {
     const Time enough = std::max(outcome.lower_bound, limits.good_enough.value_or(outcome.lower_bound));
-    Tabu search_nearby(shop, paths);
     Plan from = *outcome.plan;
     if (kept.size() == kKept) {
       const std::size_t a = random() % kKept, b = random() % (kKept - 1);
-      from = search_nearby.mix(kept[a], kept[b < a ? b : b + 1], random);
+      from = tabu->mix(kept[a], kept[b < a ? b : b + 1], random);
     } else if (!kept.empty()) {
-      from = search_nearby.scatter(random);
+      from = tabu->scatter(random);
     }
-    Plan found = search_nearby.improve(from, moves, enough, random, out_of_time);
+    Plan found = tabu->improve(from, moves, enough, random, out_of_time);
     nearby += moves / kMovesOfAConflict;
     const bool known = std::any_of(kept.begin(), kept.end(),
-                                   [&](const Plan& k) { return k.starts == found.starts && k.modes == found.modes; });
+                                   [&](const Plan& k) { return k.objective <= found.objective && kin(k, found); });
     if (!known) {
+      std::erase_if(kept, [&](const Plan& k) { return kin(k, found); });
       const auto at = std::upper_bound(kept.begin(), kept.end(), found.objective,
                                        [](Time o, const Plan& k) { return o < k.objective; });
       kept.insert(at, found);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "scheduler/shop/paths.h"
@@ -17,7 +18,7 @@ class Tabu {
   // Every mode holds one resource for one job, takes time, and nothing has a deadline.
   static bool applies(const Shop& shop);
 
-  Tabu(const Shop& shop, const Paths& paths) : shop_(&shop), paths_(&paths) {}
+  Tabu(const Shop& shop, const Paths& paths);
 
   // The best plan met on a walk of `moves` from `plan`; ends early at `enough` or when `stop` says so.
   Plan improve(const Plan& plan, std::uint64_t moves, Time enough, std::mt19937_64& random,
@@ -35,33 +36,56 @@ class Tabu {
   struct Move {
     std::uint32_t job = kNone;
     std::uint32_t mode = 0;
+    std::uint32_t machine = 0;
     std::uint32_t after = kNone;  // on that machine; kNone: first
-    Time objective = 0;
-    Time through = 0;  // the longest path through the job
+    Time through = kNever;        // about the longest path through the job there
   };
-
+  struct Link {  // an order, as seen from one of its jobs
+    std::uint32_t job = 0;
+    Time delay = 0;
+  };
+  struct Way {  // a mode
+    std::uint32_t machine = 0;
+    Time duration = 0;
+  };
+  // What one job has of a list over all jobs, which lies in one piece.
+  template <class T>
+  struct Lists {
+    std::vector<T> all;
+    std::vector<std::uint32_t> begins{0};
+    [[nodiscard]] std::span<const T> of(std::uint32_t job) const {
+      return {all.data() + begins[job], begins[job + 1] - begins[job]};
+    }
+    void close() { begins.push_back(static_cast<std::uint32_t>(all.size())); }
+  };
   void load(const Plan& plan);
   [[nodiscard]] Plan plan() const;
-  void take_out(std::uint32_t job);
-  void put_in(std::uint32_t job, std::uint32_t mode, std::uint32_t after);
+  void go(const Move& move);
   void sort();
-  Time measure();
-  void longest_path(Time objective, std::mt19937_64& random, std::vector<std::uint32_t>* path) const;
-  [[nodiscard]] std::uint32_t machine(std::uint32_t job, std::uint32_t mode) const {
-    return shop_->jobs[job].modes[mode].uses[0].resource;
-  }
-  [[nodiscard]] Time duration(std::uint32_t job) const { return shop_->jobs[job].modes[mode_[job]].duration; }
+  void measure(std::uint32_t from, std::uint32_t to);
+  [[nodiscard]] Time head(std::uint32_t job) const;  // by orders alone
+  [[nodiscard]] Time tail(std::uint32_t job) const;
+  void longest_path(std::mt19937_64& random, std::vector<std::uint32_t>* path) const;
   template <class Visit>
-  void each_move(std::uint32_t job, const Visit& visit);
+  void each_move(std::uint32_t job, const Time& worse, const Visit& visit);
 
   const Shop* shop_;
   const Paths* paths_;
+  Lists<Link> links_before_, links_after_;
+  Lists<Way> ways_;
   std::vector<std::uint32_t> mode_;            // by job
+  std::vector<Time> duration_;                 // by job, in its mode
   std::vector<std::uint32_t> before_, after_;  // by job: its neighbours on its machine
   std::vector<std::uint32_t> first_;           // by machine
   std::vector<std::uint32_t> order_;           // topological
-  std::vector<Time> head_, tail_;              // by job: earliest start; from its end to the objective
-  std::vector<std::uint32_t> missing_;         // of sort()
+  std::vector<std::uint32_t> place_;           // by job: in order_
+  std::vector<Time> end_;                      // by job: earliest
+  std::vector<Time> from_;                     // by job: the longest path from its start to the objective
+  std::vector<Time> longest_;                  // by place: the objective of the jobs up to it
+  Time objective_ = 0;
+  std::vector<std::uint32_t> passed_;   // of each_move(), by machine: the last job before the one that moves
+  std::vector<std::uint32_t> scratch_;  // of sort() and go()
+  std::vector<bool> marked_;            // of go()
 };
 
 }  // namespace takt::sched::shop
