@@ -48,8 +48,8 @@ enum class KernelId : std::uint32_t {
   kConvMapped = 30,         // MappedConvParams:     blocked X, weights and channels, [residual], blocked Y; pointwise
   kLayerNorm = 31,          // LayerNormParams:      linear X, [scale], [bias], linear Y
   kReorderToLast = 32,      // ReorderParams:        blocked X, linear Y [n][pixels][c]
-  // takt's own operators, parameter blocks in kernels/voxels.h (40 to 49), points.h (50 to 59), tracking.h (60 to 62,
-  // 67 to 77); operands in their rows (operators.h).
+  // takt's own operators, parameter blocks in kernels/voxels.h (40 to 49), points.h, pillars.h, boxes.h (50 to 59),
+  // tracking.h (60 to 62, 67 to 77); operands in their rows (operators.h).
   kVoxelise = 40,
   kVoxelMean = 41,
   kSparseCells = 42,
@@ -57,6 +57,16 @@ enum class KernelId : std::uint32_t {
   kInverseMap = 44,
   kSparseConv = 45,
   kScatterBev = 46,
+  kCloud = 50,
+  kDeskew = 51,
+  kCrop = 52,
+  kSweeps = 53,
+  kPillarFeatures = 54,
+  kPillarEncode = 55,
+  kTopKDecode = 56,
+  kCircleNms = 57,
+  kAxisAlignedNms = 58,
+  kRotatedNms = 59,
   kSelect = 63,     // SelectParams: condition (bool of one element), A, B, Y; A where it is true, B where not
   kReference = 64,  // reference::GenericParams: eight inputs, absent ones allowed, and Y, linear; a rare operator by
                     // its reference kernel
