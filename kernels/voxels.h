@@ -13,8 +13,8 @@
 namespace takt::kernels {
 
 inline constexpr int kCellBits = 21;
-inline constexpr std::int32_t kMostCells = 1 << 20;  // of each extent
-inline constexpr std::int32_t kMostTaps = 343;
+inline constexpr std::int32_t kMostCells = 1 << 20;              // of each extent
+inline constexpr std::int32_t kMostKernel = 7, kMostStride = 8;  // extents of a kernel, strides
 
 constexpr std::int64_t cell_of(std::int64_t z, std::int64_t y, std::int64_t x) {
   return ((z * (std::int64_t{1} << kCellBits)) + y) * (std::int64_t{1} << kCellBits) + x;
@@ -53,5 +53,55 @@ static_assert(sizeof(VoxeliseParams) == 80);
 struct VoxelMeanParams {
   std::int32_t points = 1, columns = 4, voxels = 1, reserved = 0;
 };
+
+// The cells of a strided convolution's result: every cell of its grid of which some tap reads a cell of the input.
+//   input i64[cells] -> cells i64[results], count, dropped (i32)
+// When there are more than `results`, those nearest to `centre` in the plane stay (as Keep::kNear); dropped: the
+// others.
+struct SparseCellsParams {
+  std::int32_t cells = 1, results = 1;
+  std::int32_t grid[3] = {1, 1, 1};                                            // of the result; x, y, z
+  std::int32_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, padding[3] = {};  // x, y, z
+  std::int32_t centre[2] = {};                                                 // x, y
+};
+static_assert(sizeof(SparseCellsParams) == 64);
+
+// Which row of the input each tap of each result reads; -1: no cell is there. One map serves every convolution over
+// the same lists; with one list for both it is that of submanifold convolutions.
+//   input i64[inputs], output i64[results] -> map i32[results][taps]
+struct SparseMapParams {
+  std::int32_t inputs = 1, results = 1;
+  std::int32_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, padding[3] = {};  // x, y, z
+  std::int32_t reserved = 0;
+};
+static_assert(sizeof(SparseMapParams) == 48);
+
+// The way back: where map[i][k] = j, the result has [j][k] = i; -1 elsewhere.
+//   map i32[results][taps], cells i64[cells] (their number counts) -> i32[cells][taps]
+struct InverseMapParams {
+  std::int32_t results = 1, cells = 1, taps = 1, reserved = 0;
+};
+
+// y[i] = activation(bias + sum over taps k, then channels c, of x[map[i][k]][c] * weights[k][c] + residual[i]), each
+// product added by fma, in that order; rows that are none of x give nothing.
+//   x f32[inputs][c_in], weights f32[taps][c_in][c_out], map i32[results][taps], [bias f32[c_out]],
+//   [residual f32[results][c_out]] -> f32[results][c_out]
+struct SparseConvParams {
+  std::int32_t inputs = 1, results = 1, taps = 1, c_in = 1, c_out = 1;
+  std::int32_t bias = 0, residual = 0;  // 1: the operand is there
+  std::int32_t activation = 0;          // as cpu::Activation
+  float alpha = 0, beta = 0;            // of the activation
+};
+static_assert(sizeof(SparseConvParams) == 40);
+
+// Rows into a dense tensor, zero where there is no cell: y[0][c * grid_z + z][y][x] = x[i][c]. Cells outside the grid
+// are left out; of equal ones the last stays.
+//   x f32[rows][channels], cells i64[rows] -> f32[1][channels * grid_z][grid_y][grid_x]
+struct ScatterBevParams {
+  std::int32_t rows = 1, channels = 1;
+  std::int32_t grid[3] = {1, 1, 1};  // x, y, z
+  std::int32_t reserved = 0;
+};
+static_assert(sizeof(ScatterBevParams) == 24);
 
 }  // namespace takt::kernels

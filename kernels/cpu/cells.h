@@ -12,6 +12,9 @@ namespace takt::kernels::cpu {
 
 inline constexpr int kDigit = 11;  // a histogram stays in the first-level cache
 
+// Bytes that the kernel of SparseCells works in.
+std::uint64_t sparse_cells_scratch(const SparseCellsParams& params);
+
 // The digits of cells of a grid, least first: only bits that a cell of it can have are sorted by.
 struct CellDigits {
   int shift[6] = {}, bits[6] = {};

@@ -23,6 +23,7 @@ std::span<const DeviceHalf> movement_kernels(Target target);
 std::span<const DeviceHalf> linear_kernels(Target target);
 std::span<const DeviceHalf> preprocess_kernels(Target target);
 std::span<const DeviceHalf> voxel_kernels(Target target);
+std::span<const DeviceHalf> sparse_kernels(Target target);
 std::span<const DeviceHalf> point_kernels(Target target);
 std::span<const DeviceHalf> tracking_kernels(Target target);
 

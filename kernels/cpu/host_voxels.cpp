@@ -1,6 +1,7 @@
 // Host halves of the operators on voxels: kernels/voxels.h has their parameters.
 #include <cmath>
 
+#include "kernels/cpu/cells.h"
 #include "kernels/cpu/operators.h"
 #include "kernels/voxels.h"
 
@@ -73,9 +74,121 @@ constexpr OperatorKernel kVoxelMean = {
     KernelId::kVoxelMean, "voxel_mean_f32", 1, sizeof(VoxelMeanParams), 3, 3, 1, 0, {3, 4, 5, -1, -1, -1, 4},
     voxel_mean_bytes,     voxel_mean_flops};
 
-constexpr const OperatorKernel* kOperators[] = {&kVoxelise, &kVoxelMean};
+// Extents of a kernel and how it moves; the products with extents of a grid stay small.
+template <class Params>
+const char* window(const Params& p) {
+  for (int d = 0; d < 3; ++d) {
+    if (p.kernel[d] < 1 || p.kernel[d] > kMostKernel || p.stride[d] < 1 || p.stride[d] > kMostStride ||
+        p.padding[d] < 0 || p.padding[d] >= kMostKernel) {
+      return "kernel, stride or padding out of range";
+    }
+  }
+  return nullptr;
+}
+template <class Params>
+std::int64_t taps_of(const Params& p) {
+  return std::int64_t{p.kernel[0]} * p.kernel[1] * p.kernel[2];
+}
+
+const char* sparse_cells_bytes(const void* params, OperandBytes* out) {
+  const auto p = load<SparseCellsParams>(params);
+  if (const char* const problem = window(p)) return problem;
+  if (!is_grid(p.grid)) return "the grid has no cells, or more than 2^20 in a row";
+  for (const std::int32_t at : p.centre) {
+    if (at < 0 || at > kMostCells) return "the centre is far outside the grid";
+  }
+  out->bytes[0] = extent_bytes({p.cells}, 8);
+  out->element[0] = out->element[2] = out->element[5] = 8;
+  out->bytes[1] = out->bytes[3] = out->bytes[4] = 4;
+  out->bytes[2] = extent_bytes({p.results}, 8);
+  out->bytes[5] = sparse_cells_scratch(p);
+  return out->bytes[0] == 0 || out->bytes[2] == 0 || out->bytes[5] == 0 ? kExtents : nullptr;
+}
+
+constexpr OperatorKernel kSparseCells = {
+    KernelId::kSparseCells, "sparse_cells",     1,      sizeof(SparseCellsParams), 1, 1, 3, 1,
+    {1, -1, 3, -1, -1, -1}, sparse_cells_bytes, nullptr};
+
+const char* sparse_map_bytes(const void* params, OperandBytes* out) {
+  const auto p = load<SparseMapParams>(params);
+  if (const char* const problem = window(p)) return problem;
+  out->bytes[0] = extent_bytes({p.inputs}, 8);
+  out->bytes[1] = extent_bytes({p.results}, 8);
+  out->element[0] = out->element[1] = 8;
+  out->bytes[2] = out->bytes[3] = 4;
+  out->bytes[4] = extent_bytes({p.results, taps_of(p)}, 4);
+  return out->bytes[0] == 0 || out->bytes[4] == 0 ? kExtents : nullptr;
+}
+
+constexpr OperatorKernel kSparseMap = {
+    KernelId::kSparseMap, "sparse_map",     1,      sizeof(SparseMapParams), 2, 2, 1, 0,
+    {2, 3, -1, -1, 3},    sparse_map_bytes, nullptr};
+
+const char* inverse_map_bytes(const void* params, OperandBytes* out) {
+  const auto p = load<InverseMapParams>(params);
+  out->bytes[0] = extent_bytes({p.results, p.taps}, 4);
+  out->bytes[1] = extent_bytes({p.cells}, 8);
+  out->element[1] = 8;
+  out->bytes[2] = out->bytes[3] = 4;
+  out->bytes[4] = extent_bytes({p.cells, p.taps}, 4);
+  return out->bytes[0] == 0 || out->bytes[4] == 0 ? kExtents : nullptr;
+}
+
+constexpr OperatorKernel kInverseMap = {
+    KernelId::kInverseMap, "inverse_map",     1,      sizeof(InverseMapParams), 2, 2, 1, 0,
+    {2, 3, -1, -1, 3},     inverse_map_bytes, nullptr};
+
+const char* sparse_conv_bytes(const void* params, OperandBytes* out) {
+  const auto p = load<SparseConvParams>(params);
+  if (p.bias < 0 || p.bias > 1 || p.residual < 0 || p.residual > 1 || p.activation < 0 || p.activation > 8) {
+    return "an option has an unknown value";
+  }
+  out->bytes[0] = extent_bytes({p.inputs, p.c_in}, 4);
+  out->bytes[1] = extent_bytes({p.taps, p.c_in, p.c_out}, 4);
+  out->bytes[3] = p.bias == 1 ? extent_bytes({p.c_out}, 4) : 0;
+  out->bytes[2] = extent_bytes({p.results, p.taps}, 4);
+  out->bytes[5] = out->bytes[6] = 4;
+  out->bytes[7] = extent_bytes({p.results, p.c_out}, 4);
+  out->bytes[4] = p.residual == 1 ? out->bytes[7] : 0;
+  return out->bytes[0] == 0 || out->bytes[1] == 0 || out->bytes[2] == 0 || out->bytes[7] == 0 ? kExtents : nullptr;
+}
+
+std::uint64_t sparse_conv_flops(const void* params) {
+  const auto p = load<SparseConvParams>(params);
+  return 2 * static_cast<std::uint64_t>(p.results) * static_cast<std::uint64_t>(p.taps) *
+         static_cast<std::uint64_t>(p.c_in) * static_cast<std::uint64_t>(p.c_out);
+}
+
+constexpr OperatorKernel kSparseConv = {
+    KernelId::kSparseConv, "sparse_conv_f32", 1, sizeof(SparseConvParams), 5, 2, 1, 0, {5, -1, 6, -1, 6, -1, -1, 6},
+    sparse_conv_bytes,     sparse_conv_flops};
+
+const char* scatter_bev_bytes(const void* params, OperandBytes* out) {
+  const auto p = load<ScatterBevParams>(params);
+  if (!is_grid(p.grid)) return "the grid has no cells, or more than 2^20 in a row";
+  out->bytes[0] = extent_bytes({p.rows, p.channels}, 4);
+  out->bytes[1] = extent_bytes({p.rows}, 8);
+  out->element[1] = 8;
+  out->bytes[2] = 4;
+  out->bytes[3] = extent_bytes({p.channels, p.grid[0], p.grid[1], p.grid[2]}, 4);
+  return out->bytes[0] == 0 || out->bytes[3] == 0 ? kExtents : nullptr;
+}
+
+constexpr OperatorKernel kScatterBev = {
+    KernelId::kScatterBev, "scatter_bev_f32", 1,      sizeof(ScatterBevParams), 2, 1, 1, 0,
+    {2, 2, -1, -1},        scatter_bev_bytes, nullptr};
+
+constexpr const OperatorKernel* kOperators[] = {&kVoxelise,   &kVoxelMean,  &kSparseCells, &kSparseMap,
+                                                &kInverseMap, &kSparseConv, &kScatterBev};
 
 }  // namespace
+
+std::uint64_t sparse_cells_scratch(const SparseCellsParams& p) {
+  std::int64_t streams = 1;
+  for (int d = 0; d < 3; ++d) streams *= (p.kernel[d] + p.stride[d] - 1) / p.stride[d];
+  // What each cell gives at most, where each stream is, the cells' places and what they may give.
+  return extent_bytes({p.cells, streams + 2}, 8);
+}
 
 std::span<const OperatorKernel* const> voxel_operators() { return kOperators; }
 

@@ -215,7 +215,7 @@ Table table_of(Target target) {
   const auto add = [&](KernelId id, decltype(Kernel::run) run) { find(id)->run = run; };
   for (const auto family : {cpu::conv_kernels, cpu::depthwise_kernels, cpu::spatial_kernels, cpu::elementwise_kernels,
                             cpu::channel_kernels, cpu::movement_kernels, cpu::linear_kernels, cpu::preprocess_kernels,
-                            cpu::voxel_kernels, cpu::point_kernels, cpu::tracking_kernels}) {
+                            cpu::voxel_kernels, cpu::sparse_kernels, cpu::point_kernels, cpu::tracking_kernels}) {
     for (const cpu::DeviceHalf& half : family(target)) add(half.id, half.run);
   }
   add(KernelId::kSelect, run_select);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/voxels.h"
 #include "tests/kernels/cpu/operator_harness.h"
@@ -116,6 +117,150 @@ TEST(VoxelMean, MeansOfMembersWhateverTheListsHold) {
                                   bytes_of_all<std::int32_t>({0, 1, 2})},
                                  {{}, {}, {}});
   EXPECT_THAT(floats_of(mean[0]), ElementsAre(3, 4, 5, 0, 0, 1));
+}
+
+// Ascending cells of a grid (x y z), at most `most`.
+std::vector<std::int64_t> random_cells(Random& random, const std::int32_t (&grid)[3], int most) {
+  std::set<std::int64_t> cells;
+  for (int i = 0; i < most; ++i) {
+    cells.insert(
+        cell_of(random.integer(0, grid[2] - 1), random.integer(0, grid[1] - 1), random.integer(0, grid[0] - 1)));
+  }
+  return {cells.begin(), cells.end()};
+}
+// With rows behind the count that are cells too.
+template <class T>
+Bytes padded(const std::vector<T>& values, std::int64_t capacity, T poison) {
+  std::vector<T> all = values;
+  all.resize(static_cast<std::size_t>(capacity), poison);
+  return bytes_of_all(all);
+}
+
+struct Strided {
+  std::vector<std::int64_t> input, output;
+  std::int32_t grid[3];  // of the input
+  SparseMapParams window;
+};
+
+// Cells in and out of a random strided convolution, checked against the reference on the way.
+Strided random_strided(Random& random) {
+  Strided s;
+  SparseCellsParams p;
+  for (int d = 0; d < 3; ++d) {
+    s.grid[d] = random.integer(1, 12);
+    p.kernel[d] = s.window.kernel[d] = random.integer(1, std::min(4, s.grid[d]));
+    p.stride[d] = s.window.stride[d] = random.integer(1, 3);
+    p.padding[d] = s.window.padding[d] = random.integer(0, p.kernel[d] - 1);
+    p.grid[d] = (s.grid[d] + 2 * p.padding[d] - p.kernel[d]) / p.stride[d] + 1;
+  }
+  s.input = random_cells(random, s.grid, random.integer(0, 60));
+  p.cells = static_cast<std::int32_t>(s.input.size()) + random.integer(1, 5);
+  p.results = random.integer(0, 2) == 0 ? random.integer(1, 40) : 2000;
+  p.centre[0] = p.grid[0] / 2;
+  p.centre[1] = p.grid[1] / 2;
+  const auto out = run_operator(KernelId::kSparseCells, p, {padded<std::int64_t>(s.input, p.cells, 0)},
+                                {static_cast<std::int32_t>(s.input.size())});
+  s.output = values_of<std::int64_t>(out[0]);
+  s.output.resize(static_cast<std::size_t>(values_of<std::int32_t>(out[1])[0]));
+  EXPECT_TRUE(std::is_sorted(s.output.begin(), s.output.end()));
+  return s;
+}
+
+TEST(Sparse, CellsMapsInverseMapsAndConvolutionsOfAnyWindow) {
+  Random random(5);
+  for (int i = 0; i < 60; ++i) {
+    const Strided s = random_strided(random);
+    const auto in = static_cast<std::int32_t>(s.input.size()), out = static_cast<std::int32_t>(s.output.size());
+    SparseMapParams p = s.window;
+    p.inputs = in + random.integer(1, 4);
+    p.results = out + random.integer(1, 4);
+    const std::int32_t taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
+    const auto map = run_operator(
+        KernelId::kSparseMap, p,
+        {padded<std::int64_t>(s.input, p.inputs, 0), padded<std::int64_t>(s.output, p.results, 0)}, {in, out});
+    const auto inverse = run_operator(KernelId::kInverseMap, InverseMapParams{p.results, p.inputs, taps, 0},
+                                      {map[0], padded<std::int64_t>(s.input, p.inputs, 0)}, {out, in});
+
+    SparseConvParams conv{p.inputs, p.results, taps, random.integer(1, 40), random.integer(1, 70)};
+    conv.bias = random.integer(0, 1);
+    conv.residual = random.integer(0, 1);
+    conv.activation = random.integer(0, 8);
+    conv.alpha = -0.5F;
+    conv.beta = 2;
+    // The map behind its count is what nobody wrote; features there are no numbers.
+    Floats x = random.values(std::int64_t{in} * conv.c_in);
+    x.resize(static_cast<std::size_t>(p.inputs * conv.c_in), kNaN);
+    Floats residual = random.values(std::int64_t{out} * conv.c_out);
+    residual.resize(static_cast<std::size_t>(p.results * conv.c_out), kNaN);
+    const Floats weights = random.values(std::int64_t{taps} * conv.c_in * conv.c_out);
+    run_operator(
+        KernelId::kSparseConv, conv,
+        {bytes_of(x), bytes_of(weights), map[0], conv.bias == 1 ? bytes_of(random.values(conv.c_out)) : Bytes{},
+         conv.residual == 1 ? bytes_of(residual) : Bytes{}},
+        {in, out});
+    SparseConvParams back{p.results, p.inputs, taps, conv.c_out, 5};
+    run_operator(KernelId::kSparseConv, back,
+                 {bytes_of(residual), bytes_of(random.values(std::int64_t{taps} * conv.c_out * 5)), inverse[0], {}, {}},
+                 {out, in});
+    const ScatterBevParams bev{p.inputs, conv.c_in, {s.grid[0], s.grid[1], random.integer(1, s.grid[2])}, 0};
+    run_operator(KernelId::kScatterBev, bev, {bytes_of(x), padded<std::int64_t>(s.input, p.inputs, 0)}, {in});
+  }
+}
+
+// Widths and depths of real layers, with more rows than a tile.
+TEST(Sparse, LayersOfRealWidths) {
+  Random random(6);
+  const std::int32_t grid[3] = {30, 30, 4};
+  const auto cells = random_cells(random, grid, 700);
+  const auto count = static_cast<std::int32_t>(cells.size());
+  SparseMapParams p;
+  p.inputs = p.results = count;
+  for (int d = 0; d < 3; ++d) p.kernel[d] = 3;
+  for (int d = 0; d < 3; ++d) p.padding[d] = 1;
+  const auto map = run_operator(KernelId::kSparseMap, p, {bytes_of_all(cells), bytes_of_all(cells)}, {{}, {}});
+  // Submanifold: every cell reads itself with the tap in the middle.
+  const auto taps = values_of<std::int32_t>(map[0]);
+  for (std::int32_t i = 0; i < count; ++i) ASSERT_EQ(taps[static_cast<std::size_t>(i * 27 + 13)], i);
+  for (const auto& [in, out] : {std::pair{5, 16}, {16, 32}, {32, 32}, {64, 64}, {300, 24}, {20, 136}}) {
+    SparseConvParams conv{count, count, 27, in, out, 1, 0, 1};
+    run_operator(KernelId::kSparseConv, conv,
+                 {bytes_of(random.values(std::int64_t{count} * in)),
+                  bytes_of(random.values(std::int64_t{27} * in * out)),
+                  map[0],
+                  bytes_of(random.values(out)),
+                  {}},
+                 {{}, {}});
+  }
+}
+
+// Lists that are none: whatever they hold, everything stays inside (the table's test runs it between guards too).
+TEST(Sparse, ListsThatDoNotAscendStayInside) {
+  Random random(7);
+  for (int i = 0; i < 200; ++i) {
+    std::vector<std::int64_t> cells(40);
+    for (std::int64_t& cell : cells) {
+      cell = random.integer(0, 3) == 0 ? std::int64_t{random.integer(-3, 3)} * 0x1fffffffffffffffLL
+                                       : cell_of(random.integer(-1, 5), random.integer(-1, 5), random.integer(-1, 5));
+    }
+    SparseCellsParams p{40, 30, {4, 4, 4}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {2, 2}};
+    SparseMapParams m{40, 40, {3, 3, 3}, {1, 2, 1}, {1, 1, 1}, 0};
+    for (const auto& [id, params] :
+         {std::pair{KernelId::kSparseCells, ir::block_of(p)}, {KernelId::kSparseMap, ir::block_of(m)}}) {
+      OperandBytes needed;
+      ASSERT_EQ(find_operator_kernel(id)->operand_bytes(params.data(), &needed), nullptr);
+      const Kernel* const kernel = find_kernel(targets().front(), static_cast<std::uint32_t>(id));
+      std::vector<Guarded> guarded;
+      std::vector<Operand> operands;
+      for (int o = 0; o < kernel->operands; ++o) guarded.emplace_back(needed.bytes[o], 8, std::byte{0x7F});
+      for (int o = 0; o < kernel->operands; ++o) {
+        Guarded& g = guarded[static_cast<std::size_t>(o)];
+        if (o < find_operator_kernel(id)->inputs) std::memcpy(g.data(), cells.data(), needed.bytes[o]);
+        operands.push_back({g.data(), needed.bytes[o]});
+      }
+      for (const int part : {0, 1}) kernel->run(params.data(), operands.data(), part, 2);
+      for (const Guarded& g : guarded) ASSERT_TRUE(g.intact()) << kernel->name;
+    }
+  }
 }
 
 }  // namespace

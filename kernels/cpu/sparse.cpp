@@ -1,0 +1,183 @@
+// Sparse convolutions: a gathered matrix product for every tap.
+#include "kernels/cpu/device.h"
+#include "kernels/cpu/operators.h"
+#include "kernels/cpu/targets.h"
+#include "kernels/voxels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/sparse.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "kernels/cpu/simd-inl.h"
+
+#if TAKT_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace takt::kernels::cpu::HWY_NAMESPACE {
+namespace {
+
+// The rows of a result that are worked on together, tap by tap. Of a surface a tap finds about a third of them, enough
+// for several register tiles; their sums stay in the first- or second-level cache.
+constexpr int kTileRows = 128;
+// Input channels that are gathered side by side; more come in a second round. A row begins 17 cache lines behind the
+// one before, so that the rows of a register tile do not meet in the same set.
+constexpr int kGathered = 256;
+constexpr int kRowStride = kGathered + 16;
+
+// Sums in registers: kMostVectors columns of vectors times rows, what remains holds the weights and one input value.
+constexpr int kRegisters = HWY_TARGET == HWY_AVX2 ? 16 : 32;
+constexpr int kMostVectors = HWY_TARGET == HWY_AVX2 ? 2 : 4;
+constexpr int rows_in_registers(int vectors) { return std::min((kRegisters - 2 - vectors) / vectors, 14); }
+constexpr int kMostRows = rows_in_registers(1);
+
+// y[rows[r]][0 .. vectors) += x[r] * weights over `depth` channels. `rest`: of the last vector only so many columns.
+template <int vectors, int count, bool partial>
+HWY_INLINE void product(const float* HWY_RESTRICT x, const float* HWY_RESTRICT weights, float* HWY_RESTRICT y,
+                        const std::int32_t* HWY_RESTRICT rows, std::ptrdiff_t depth, std::ptrdiff_t width,
+                        std::ptrdiff_t rest) {
+  const D d;
+  const auto mask = hn::FirstN(d, static_cast<std::size_t>(rest));
+  const auto load = [&](const float* from) HWY_ATTR {
+    if constexpr (partial) return hn::MaskedLoad(mask, d, from);
+    return hn::LoadU(d, from);
+  };
+  V sum[count][vectors];
+  TAKT_UNROLL
+  for (int r = 0; r < count; ++r) {
+    TAKT_UNROLL
+    for (int v = 0; v < vectors; ++v) sum[r][v] = load(y + rows[r] * width + v * kLanes);
+  }
+  for (std::ptrdiff_t c = 0; c < depth; ++c) {
+    V w[vectors];
+    TAKT_UNROLL
+    for (int v = 0; v < vectors; ++v) w[v] = load(weights + c * width + v * kLanes);
+    TAKT_UNROLL
+    for (int r = 0; r < count; ++r) {
+      const V value = hn::Set(d, x[r * kRowStride + c]);
+      TAKT_UNROLL
+      for (int v = 0; v < vectors; ++v) sum[r][v] = hn::MulAdd(value, w[v], sum[r][v]);
+    }
+  }
+  TAKT_UNROLL
+  for (int r = 0; r < count; ++r) {
+    TAKT_UNROLL
+    for (int v = 0; v < vectors; ++v) {
+      float* const to = y + rows[r] * width + v * kLanes;
+      if constexpr (partial) {
+        hn::BlendedStore(sum[r][v], mask, d, to);
+      } else {
+        hn::StoreU(sum[r][v], d, to);
+      }
+    }
+  }
+}
+
+template <int vectors, int count, bool partial>
+HWY_NOINLINE void product_of(const float* x, const float* weights, float* y, const std::int32_t* rows,
+                             std::ptrdiff_t depth, std::ptrdiff_t width, std::ptrdiff_t rest) {
+  product<vectors, count, partial>(x, weights, y, rows, depth, width, rest);
+}
+
+// The tile with as many rows as there are left.
+template <int vectors, bool partial, int count = rows_in_registers(vectors)>
+HWY_INLINE void product_rows(int left, const float* x, const float* weights, float* y, const std::int32_t* rows,
+                             std::ptrdiff_t depth, std::ptrdiff_t width, std::ptrdiff_t rest) {
+  if constexpr (count > 0) {
+    if (left >= count) return product_of<vectors, count, partial>(x, weights, y, rows, depth, width, rest);
+    product_rows<vectors, partial, count - 1>(left, x, weights, y, rows, depth, width, rest);
+  }
+}
+
+// All rows of a list for columns of so many vectors.
+template <int vectors, bool partial>
+void product_columns(const float* x, const float* weights, float* y, const std::int32_t* rows, int count,
+                     std::ptrdiff_t depth, std::ptrdiff_t width, std::ptrdiff_t rest) {
+  constexpr int kRows = rows_in_registers(vectors);
+  for (int r = 0; r < count; r += kRows) {
+    product_rows<vectors, partial>(std::min(count - r, kRows), x + std::ptrdiff_t{r} * kRowStride, weights, y, rows + r,
+                                   depth, width, rest);
+  }
+}
+
+void sparse_conv(const void* params, const Operand* operands, int part, int parts) {
+  const auto p = load_params<SparseConvParams>(params);
+  const auto* const x = reinterpret_cast<const float*>(operands[0].data);
+  const auto* const weights = reinterpret_cast<const float*>(operands[1].data);
+  const auto* const bias = p.bias == 1 ? reinterpret_cast<const float*>(operands[3].data) : nullptr;
+  const auto* const map = reinterpret_cast<const std::int32_t*>(operands[2].data);
+  const auto* const residual = p.residual == 1 ? reinterpret_cast<const float*>(operands[4].data) : nullptr;
+  auto* const y = reinterpret_cast<float*>(operands[7].data);
+  const auto inputs = static_cast<std::uint32_t>(rows_of(operands[5], p.inputs));
+  const std::ptrdiff_t results = rows_of(operands[6], p.results);
+  const std::ptrdiff_t depth = p.c_in, width = p.c_out;
+  const Activate act{static_cast<Activation>(p.activation), p.alpha, p.beta};
+
+  HWY_ALIGN float gathered[std::ptrdiff_t{kMostRows} * kRowStride * 2];
+  constexpr int kGatherRows = kMostRows * 2;
+  std::int32_t from[kTileRows], to[kTileRows];
+
+  // Tiles are dealt out in turn: how many cells a tap finds differs from place to place.
+  for (std::ptrdiff_t first = std::ptrdiff_t{part} * kTileRows; first < results;
+       first += std::ptrdiff_t{parts} * kTileRows) {
+    const int rows = static_cast<int>(std::min<std::ptrdiff_t>(results - first, kTileRows));
+    float* const tile = y + first * width;
+    for (int r = 0; r < rows; ++r) {
+      for (std::ptrdiff_t o = 0; o < width; ++o) tile[r * width + o] = bias != nullptr ? bias[o] : 0.0F;
+    }
+    for (std::ptrdiff_t k = 0; k < p.taps; ++k) {
+      int count = 0;
+      const std::int32_t* const column = map + first * p.taps + k;
+      for (int r = 0; r < rows; ++r) {
+        const std::int32_t row = column[static_cast<std::ptrdiff_t>(r) * p.taps];
+        from[count] = row;
+        to[count] = r;
+        count += static_cast<std::uint32_t>(row) < inputs ? 1 : 0;
+      }
+      for (int g = 0; g < count; g += kGatherRows) {
+        const int some = std::min(count - g, kGatherRows);
+        for (std::ptrdiff_t c = 0; c < depth; c += kGathered) {
+          const std::ptrdiff_t channels = std::min<std::ptrdiff_t>(depth - c, kGathered);
+          for (int r = 0; r < some; ++r) {
+            copy_run(x + from[g + r] * depth + c, gathered + std::ptrdiff_t{r} * kRowStride, channels);
+          }
+          const float* const w = weights + (k * depth + c) * width;
+          std::ptrdiff_t o = 0;
+          for (; o + kMostVectors * kLanes <= width; o += kMostVectors * kLanes) {
+            product_columns<kMostVectors, false>(gathered, w + o, tile + o, to + g, some, channels, width, 0);
+          }
+          if constexpr (kMostVectors > 2) {
+            for (; o + 2 * kLanes <= width; o += 2 * kLanes) {
+              product_columns<2, false>(gathered, w + o, tile + o, to + g, some, channels, width, 0);
+            }
+          }
+          for (; o + kLanes <= width; o += kLanes) {
+            product_columns<1, false>(gathered, w + o, tile + o, to + g, some, channels, width, 0);
+          }
+          if (o < width) {
+            product_columns<1, true>(gathered, w + o, tile + o, to + g, some, channels, width, width - o);
+          }
+        }
+      }
+    }
+    if (residual != nullptr) {
+      const float* const other = residual + first * width;
+      for (std::ptrdiff_t i = 0; i < rows * width; ++i) tile[i] += other[i];
+    }
+    if (act.kind != Activation::kNone) activate_all(act, tile, tile, rows * width);
+  }
+}
+
+}  // namespace
+
+std::span<const DeviceHalf> sparse_table() {
+  static constexpr DeviceHalf kHalves[] = {{KernelId::kSparseConv, sparse_conv}};
+  return kHalves;
+}
+
+}  // namespace takt::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // TAKT_TARGET
+
+#if HWY_ONCE
+namespace takt::kernels::cpu {
+TAKT_TABLE(sparse_kernels, sparse_table)
+}  // namespace takt::kernels::cpu
+#endif
