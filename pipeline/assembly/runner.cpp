@@ -10,6 +10,7 @@
 
 #include "pipeline/assembly/environment.h"
 #include "pipeline/assembly/feeder.h"
+#include "pipeline/assembly/host_watch.h"
 #include "pipeline/assembly/plan_info.h"
 #include "pipeline/assembly/recorder.h"
 #include "pipeline/assembly/stage_host.h"
@@ -387,11 +388,16 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   dispatch_options.hyperperiods = hyperperiods;
   dispatch_options.rate = options.rate;
   dispatch_options.stop = options.stop;
+  std::vector<int> cpus;
+  for (const sched::Core& core : config.problem.board.cores) cpus.push_back(core.cpu);
+  HostWatch watch(std::move(cpus));
+  if (!options.lockstep) watch.start();
   const CpuTimes cpu_before = read_cpu_times();
   Result<sched::DispatchResult> dispatched =
       sched::dispatch(config.problem, schedule, hosts, dispatch_options,
                       [&](std::size_t core, const sched::JobRecord& record) { assembly.recorder->push(core, record); });
   const CpuTimes cpu_after = read_cpu_times();
+  watch.stop();
   assembly.feeder->stop();
   assembly.recorder->stop();
   std::uint64_t lost_inputs = 0;
@@ -468,6 +474,10 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   }
   data.sensor_from_table = context.sensor_from_table;
   data.dispatch = *dispatched;
+  if (!options.lockstep) {
+    data.host_stalls = watch.stalls(dispatched->started, options.rate);
+    data.watch_cost = watch.cost();
+  }
   data.interrupted = dispatched->stopped;
   data.log_problems = log->problems();
   data.digests = assembly.recorder->digests(stage_topics);

@@ -30,7 +30,8 @@ constexpr const char* kMetricsSchema = R"({
     "cpu_us": {"type": "number"},
     "copied_bytes": {"type": "integer"},
     "allocations": {"type": "integer"},
-    "page_faults": {"type": "integer"}
+    "page_faults": {"type": "integer"},
+    "involuntary_switches": {"type": "integer", "description": "another thread was given the core of a worker"}
   }
 })";
 
@@ -279,6 +280,9 @@ std::string encode(const sched::JobRecord& record, std::string_view stage, std::
   }
   w.unsigned_(22, record.output_bytes);
   if (record.published != 0) w.text(23, record.output.hex());
+  w.unsigned_(24, record.major_faults);
+  w.unsigned_(25, record.voluntary_switches);
+  w.unsigned_(26, record.involuntary_switches);
   return out;
 }
 
@@ -298,7 +302,8 @@ std::string job_metrics(const sched::JobRecord& record, std::string_view stage, 
   out += ",\"cpu_us\":" + microseconds_text(record.cpu_ns) +
          ",\"copied_bytes\":" + std::to_string(record.copied_bytes) +
          ",\"allocations\":" + std::to_string(record.allocations) +
-         ",\"page_faults\":" + std::to_string(record.page_faults) + "}";
+         ",\"page_faults\":" + std::to_string(record.page_faults) +
+         ",\"involuntary_switches\":" + std::to_string(record.involuntary_switches) + "}";
   return out;
 }
 

@@ -261,8 +261,27 @@ class Report {
     if (!lockstep_ && !rights.refused.empty() && !mentions(e.warnings, rights.refused)) {
       text += "<p class=\"warning\">Refused: " + escaped(rights.refused) + "</p>";
     }
+    text += host_line();
     for (const std::string& warning : e.warnings) text += "<p class=\"warning\">" + escaped(warning) + "</p>";
     return card("Can this machine be trusted", text);
+  }
+
+  // What the host took from the run, and what it costs to know.
+  [[nodiscard]] std::string host_line() const {
+    if (lockstep_) return "";
+    Duration stolen, stopped;
+    for (const HostStall& stall : run_.host_stalls) (stall.core < 0 ? stopped : stolen) += stall.lost;
+    std::string text = "<p class=\"small\">Taken by the host: ";
+    text += stolen.ns == 0 && stopped.ns == 0 ? "nothing was seen" : "";
+    if (stolen.ns > 0) text += "<b>" + ms_text(stolen) + "</b> of CPU time by the hypervisor (steal)";
+    if (stopped.ns > 0) text += (stolen.ns > 0 ? ", " : "") + ("<b>up to " + ms_text(stopped)) + "</b> process stopped";
+    text += ". Keeping account costs " + fixed_text(static_cast<double>(run_.dispatch.accounting.ns) * 1e-3, 1) +
+            " \u00b5s a job";
+    const auto span = static_cast<double>(run_.dispatch.hyperperiods_run) * run_.problem.hyperperiod.seconds();
+    if (run_.watch_cost.ns > 0 && span > 0) {
+      text += " and " + fixed_text(100 * run_.watch_cost.seconds() / span, 2) + " % of a reserve core";
+    }
+    return text + ".</p>";
   }
 
   static bool mentions(const std::vector<std::string>& texts, const std::string& what) {
@@ -529,21 +548,51 @@ class Report {
     std::string text = lead(
         "One class per job, in this precedence: skipped, missing, late start, overrun, late, ok. Jobs "
         "before the pipeline was full are counted apart as fill.");
-    text += table.html();
+    text += table.html() + accounts();
     if (judgement_.misses.empty()) {
       text += "<p>Every job was ok.</p>";
     } else {
-      HtmlTable misses({{"job", false}, {"at", true}, {"class", false}, {"cause", false}, {"output", false}});
+      HtmlTable misses(
+          {{"job", false}, {"at", true}, {"class", false}, {"cause", false}, {"effect", false}, {"output", false}});
       for (std::size_t i = 0; i < std::min(judgement_.misses.size(), kMostRows); ++i) {
         const sched::JobRecord& record = *judgement_.misses[i].record;
-        misses.row({escaped(run_.problem.stages[record.stage].name) + " " + std::to_string(record.job),
+        misses.row({escaped(run_.problem.stages[record.stage].name) + "#" + std::to_string(record.job),
                     fixed_text(static_cast<double>(record.nominal_start) * 1e-9, 4) + " s",
                     escaped(sched::name_of(record.job_class)), escaped(judgement_.misses[i].cause),
-                    record.published != 0 ? "published" : "none"});
+                    escaped(judgement_.misses[i].effect), record.published != 0 ? "published" : "none"});
       }
       text += "<h3>Every miss and its cause</h3>" + misses.html() + more_rows(judgement_.misses.size());
     }
     section("jobs", "Job classes", text);
+  }
+
+  // What the jobs of each stage used.
+  [[nodiscard]] std::string accounts() const {
+    HtmlTable table({{"stage", false},
+                     {"CPU time p50", true},
+                     {"CPU time max", true},
+                     {"page faults", true},
+                     {"major", true},
+                     {"waited", true},
+                     {"lost its core", true},
+                     {"unused budget", true}});
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const StageStatistics& f = stages_[s];
+      std::string unused = "\u2013";
+      const Duration budget = run_.schedule.choices[s].budget.time;
+      if (!lockstep_ && !f.run.empty() && budget.ns > 0) {
+        const double used = f.run.quantile(0.5).ms() / budget.ms();
+        unused = percent_text(std::max(0.0, 1 - used)) + (used < 0.5 ? " " + tag("loose", "open") : "");
+      }
+      table.row({escaped(run_.problem.stages[s].name), ms_text(f.cpu.quantile(0.5)), ms_text(f.cpu.max()),
+                 count_text(f.page_faults), count_cell(f.major_faults_after_warmup), count_text(f.voluntary_switches),
+                 count_cell(f.involuntary_switches), unused});
+    }
+    return "<h3>What the jobs used</h3>" +
+           lead(
+               "CPU time of all workers of a job; page faults and switches of the workers over all jobs (major: after "
+               "warm-up); unused: the share of the budget that the median job left.") +
+           table.html();
   }
 
   static std::string more_rows(std::size_t all) {
@@ -713,10 +762,11 @@ class Report {
                width, used),
            escaped(topics)});
     }
-    std::uint64_t copied = 0, faults = 0, allocations = 0;
+    std::uint64_t copied = 0, faults = 0, major = 0, allocations = 0;
     for (const StageStatistics& s : stages_) {
       copied = std::max(copied, s.most_copied);
       faults += s.page_faults_after_warmup;
+      major += s.major_faults_after_warmup;
       allocations += s.allocations_after_warmup;
     }
     std::string text = lead(
@@ -734,6 +784,7 @@ class Report {
            "allocations in timed threads after warm-up");
     figure(run_.allocation_guard ? bytes_text(copied) : "not counted", "most copied in one job");
     figure(count_text(faults), "page faults after warm-up");
+    figure(count_text(major), "of them major");
     section("memory", "Shared memory", text + "</ul>");
   }
 

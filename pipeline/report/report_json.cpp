@@ -162,6 +162,9 @@ Json stage_json(const RunData& run, std::size_t index, const StageStatistics& fi
   out["repaired"] = figures.repaired;
   out["page_faults"] = figures.page_faults;
   out["page_faults_after_warmup"] = figures.page_faults_after_warmup;
+  out["major_faults_after_warmup"] = figures.major_faults_after_warmup;
+  out["voluntary_switches"] = figures.voluntary_switches;
+  out["involuntary_switches"] = figures.involuntary_switches;
   out["allocations_after_warmup"] = figures.allocations_after_warmup;
   out["copied_bytes_max_per_job"] = figures.most_copied;
   return out;
@@ -177,7 +180,8 @@ Json misses_json(const RunData& run, const Judgement& judgement) {
                    {"nominal_start_ns", record.nominal_start},
                    {"class", sched::name_of(record.job_class)},
                    {"published", record.published != 0},
-                   {"cause", miss.cause}});
+                   {"cause", miss.cause},
+                   {"effect", miss.effect}});
   }
   return out;
 }
@@ -208,6 +212,20 @@ Json memory_json(const RunData& run) {
           {"allocations_after_warmup", allocations}};
 }
 
+Json stalls_json(const RunData& run) {
+  Json out = Json::array();
+  for (const HostStall& stall : run.host_stalls) {
+    const auto& cores = run.problem.board.cores;
+    const auto core = static_cast<std::size_t>(stall.core);
+    out.push_back({{"kind", stall.core < 0 ? "process stopped" : "steal"},
+                   {"core", stall.core < 0 || core >= cores.size() ? Json(nullptr) : Json(cores[core].name)},
+                   {"from_ns", stall.from_ns},
+                   {"to_ns", stall.to_ns},
+                   {"lost_ns", stall.lost.ns}});
+  }
+  return out;
+}
+
 Json environment_json(const RunData& run) {
   const Environment& e = run.environment;
   return {{"host", e.host},
@@ -220,6 +238,8 @@ Json environment_json(const RunData& run) {
           {"preempt_rt", e.preempt_rt},
           {"cgroup_quota_cores", e.cgroup_quota_cores},
           {"steal_share", e.steal_share},
+          {"host_stalls", stalls_json(run)},
+          {"accounting", {{"per_job_ns", run.dispatch.accounting.ns}, {"watch_cpu_ns", run.watch_cost.ns}}},
           {"shared_memory_free", e.shared_memory_free},
           {"compiler", e.compiler},
           {"jpeg_library", e.jpeg_library},

@@ -226,6 +226,9 @@ Result<sched::JobRecord> read_record(const RunData& run, std::span<const std::by
         }
         break;
       }
+      case 24: record.major_faults = reader.unsigned32(); break;
+      case 25: record.voluntary_switches = reader.unsigned32(); break;
+      case 26: record.involuntary_switches = reader.unsigned32(); break;
       default: break;
     }
   }

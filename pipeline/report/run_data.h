@@ -39,6 +39,14 @@ struct Environment {
   std::vector<std::string> warnings;  // in words: no real-time rights, steal time, foreign threads, ...
 };
 
+// Time that the machine took from a run: evidence beside late starts and overruns. Of a window in which the watch
+// looked once; where in it the time was lost is not known.
+struct HostStall {
+  std::int64_t from_ns = 0, to_ns = 0;  // table time
+  std::int32_t core = -1;               // of the board: the hypervisor ran something else; -1: the process was stopped
+  Duration lost;
+};
+
 // One digest per topic over every published chunk in job order (payload and identity fields).
 struct TopicDigest {
   std::string topic;
@@ -179,6 +187,8 @@ struct RunData {
   std::vector<PlanInfo> plans;    // of the stages that run one
   ClockMap<TableDomain, SensorDomain> sensor_from_table;
   sched::DispatchResult dispatch;
+  std::vector<HostStall> host_stalls;  // real time only; ascending
+  Duration watch_cost;                 // CPU time of the thread that looked for them
   bool interrupted = false;
   std::vector<std::string> undeclared_subscribers;  // timed topics that somebody else subscribed to during the run
   std::uint64_t lost_records = 0;                   // the recorder got too little time: nothing can be judged

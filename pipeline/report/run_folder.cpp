@@ -201,6 +201,7 @@ void describe(A& a, T& v) {
   a("rights", v.rights);
   a("started_ns", v.started);
   a("core_busy", v.core_busy);
+  a("accounting_ns", v.accounting);
 }
 
 }  // namespace takt::sched
@@ -276,6 +277,13 @@ void describe(A& a, T& v) {
   a("steal_share", v.steal_share);
   a("shared_memory_free", v.shared_memory_free);
   a("warnings", v.warnings);
+}
+template <class A, Like<HostStall> T>
+void describe(A& a, T& v) {
+  a("from_ns", v.from_ns);
+  a("to_ns", v.to_ns);
+  a("core", v.core);
+  a("lost_ns", v.lost);
 }
 template <class A, Like<TopicDigest> T>
 void describe(A& a, T& v) {
@@ -367,6 +375,8 @@ void describe(A& a, T& v) {
   a("mode", v.mode);
   a("transport", v.transport);
   a("rate", v.rate);
+  a("host_stalls", v.host_stalls);
+  a("watch_cost_ns", v.watch_cost);
   a("interrupted", v.interrupted);
   a("undeclared_subscribers", v.undeclared_subscribers);
   a("lost_records", v.lost_records);

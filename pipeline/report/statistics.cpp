@@ -44,8 +44,11 @@ std::vector<StageStatistics> stage_statistics(const RunData& run) {
     stage.missing_inputs += flag(sched::kFlagMissingInput);
     stage.repaired += flag(sched::kFlagRepaired);
     stage.page_faults += record.page_faults;
+    stage.voluntary_switches += record.voluntary_switches;
+    stage.involuntary_switches += record.involuntary_switches;
     if (record.hyperperiod >= 1) {
       stage.page_faults_after_warmup += record.page_faults;
+      stage.major_faults_after_warmup += record.major_faults;
       stage.allocations_after_warmup += record.allocations;
     }
     stage.most_copied = std::max(stage.most_copied, record.copied_bytes);

@@ -26,7 +26,9 @@ struct StageStatistics {
   std::uint64_t jobs = 0, published = 0, fill = 0;
   std::uint64_t classes[sched::kJobClasses] = {};  // by sched::JobClass; jobs of pipeline fill left out
   std::uint64_t repeats = 0, held_inputs = 0, missing_inputs = 0, repaired = 0;
-  std::uint64_t page_faults = 0, page_faults_after_warmup = 0, allocations_after_warmup = 0, most_copied = 0;
+  std::uint64_t page_faults = 0, page_faults_after_warmup = 0, major_faults_after_warmup = 0;
+  std::uint64_t allocations_after_warmup = 0, most_copied = 0;
+  std::uint64_t voluntary_switches = 0, involuntary_switches = 0;  // of the workers, during jobs
 };
 // By stage of the problem.
 std::vector<StageStatistics> stage_statistics(const RunData& run);

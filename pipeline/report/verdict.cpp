@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "pipeline/report/causes.h"
 #include "pipeline/report/record_index.h"
 #include "pipeline/report/text.h"
 
@@ -269,17 +270,18 @@ class ChainJudge {
     }
     if ((record.flags & sched::kFlagLateStart) != 0) {
       broken(Assumption::kStart, "began " + ms_text({record.actual_start - record.nominal_start}) +
-                                     " after its nominal start, the window is " + ms_text(start_window(record)));
+                                     " after its nominal start, the window is " + ms_text(start_window(record)) +
+                                     host_evidence(run_, record));
     }
     if ((record.flags & sched::kFlagOverrun) != 0) {
       broken(Assumption::kBudget, "took " + ms_text({record.completion - record.actual_start}) + " of a budget of " +
-                                      ms_text(choice.budget.time));
+                                      ms_text(choice.budget.time) + host_evidence(run_, record));
     }
     if ((record.flags & sched::kFlagDiscarded) != 0 || record.published == 0) {
       broken(Assumption::kPublish, "its late output was discarded");
     } else if ((record.flags & sched::kFlagLate) != 0) {
-      broken(Assumption::kPublish,
-             "published " + ms_text({record.publication - record.slot_end}) + " after the end of its slot");
+      broken(Assumption::kPublish, "published " + ms_text({record.publication - record.slot_end}) +
+                                       " after the end of its slot" + host_evidence(run_, record));
     }
   }
 
@@ -526,47 +528,6 @@ class ChainJudge {
 
 // ---- misses and requirements ------------------------------------------------------------------------------------
 
-std::string cause_of(const RunData& run, const JobRecord& record) {
-  const sched::Choice& choice = run.schedule.choices[record.stage];
-  const sched::Stage& stage = run.problem.stages[record.stage];
-  const auto input_names = [&](Reason reason) {
-    std::string names;
-    for (std::size_t i = 0; i < record.input_count && i < stage.inputs.size(); ++i) {
-      if (record.inputs[i].kind != kInputMissing) continue;
-      if (reason != Reason::kNone && record.inputs[i].reason != reason) continue;
-      names += (names.empty() ? "" : ", ") + stage.inputs[i].name;
-    }
-    return names.empty() ? std::string("a required input") : "input " + names;
-  };
-  switch (record.job_class) {
-    case JobClass::kSkipped:
-      if (record.reason == Reason::kPreviousRunning)
-        return "not started: an earlier job of this stage was still running";
-      if (record.reason == Reason::kNoCredit) return "not started: no output chunk was free within the plan";
-      return "not started";
-    case JobClass::kMissing:
-      switch (record.reason) {
-        case Reason::kFeederLate:
-          return input_names(record.reason) +
-                 " had arrived by its stamp, but was not physically there within the window";
-        case Reason::kNoSample: return input_names(record.reason) + ": no sample had arrived yet";
-        case Reason::kProducerNothing: return input_names(record.reason) + ": the bound job had published nothing";
-        case Reason::kBadFrame: return input_names(record.reason) + ": the sample could not be decoded";
-        default: return input_names(Reason::kNone) + " was missing";
-      }
-    case JobClass::kLateStart:
-      return "began " + ms_text({record.actual_start - record.nominal_start}) + " after its nominal start";
-    case JobClass::kOverrun:
-      return "ran for " + ms_text({record.completion - record.actual_start}) + ", its budget is " +
-             ms_text(choice.budget.time) + ((record.flags & sched::kFlagDiscarded) != 0 ? "; output discarded" : "");
-    case JobClass::kLate:
-      if ((record.flags & sched::kFlagDiscarded) != 0) return "its output was too late for its slack and was discarded";
-      return "published " + ms_text({record.publication - record.slot_end}) + " after the end of its slot";
-    case JobClass::kOk: break;
-  }
-  return "";
-}
-
 void collect_misses(const RunData& run, const RecordIndex& index, Judgement& out) {
   for (const JobRecord& record : run.records) {
     if (record.job_class == JobClass::kOk || record.stage >= run.problem.stages.size()) continue;
@@ -574,7 +535,7 @@ void collect_misses(const RunData& run, const RecordIndex& index, Judgement& out
       ++out.fill_jobs;
       continue;
     }
-    out.misses.push_back({&record, cause_of(run, record)});
+    out.misses.push_back({&record, cause_of(run, index, record), effect_of(run, index, record)});
   }
   std::stable_sort(out.misses.begin(), out.misses.end(), [](const Miss& a, const Miss& b) {
     return std::tie(a.record->nominal_start, a.record->stage) < std::tie(b.record->nominal_start, b.record->stage);

@@ -94,7 +94,8 @@ struct Requirement {
 // A job that was not ok.
 struct Miss {
   const sched::JobRecord* record = nullptr;  // in RunData::records
-  std::string cause;                         // in words
+  std::string cause;                         // in words, back to the job or the host that it came from
+  std::string effect;                        // in words: what its consumers did without it; "" when they did not mind
 };
 
 struct Judgement {

@@ -25,10 +25,11 @@ std::uint64_t resident_bytes() {
   return std::strtoull(second, nullptr, 10) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-PageFaults thread_page_faults() {
+ThreadUsage thread_usage() {
   rusage usage{};
   if (::getrusage(RUSAGE_THREAD, &usage) != 0) return {};
-  return {static_cast<std::uint64_t>(usage.ru_minflt), static_cast<std::uint64_t>(usage.ru_majflt)};
+  return {static_cast<std::uint64_t>(usage.ru_minflt), static_cast<std::uint64_t>(usage.ru_majflt),
+          static_cast<std::uint64_t>(usage.ru_nvcsw), static_cast<std::uint64_t>(usage.ru_nivcsw)};
 }
 
 Status lock_memory() {

@@ -10,13 +10,14 @@ namespace takt::memory {
 // Resident memory of the process in bytes; 0 when the kernel does not tell. No allocation.
 std::uint64_t resident_bytes();
 
-// Page faults of the calling thread since it started. No allocation; one system call.
-struct PageFaults {
-  std::uint64_t minor = 0;  // served from memory
-  std::uint64_t major = 0;  // needed the disk
-  friend PageFaults operator-(PageFaults a, PageFaults b) { return {a.minor - b.minor, a.major - b.major}; }
+// What the calling thread has used since it started. No allocation; one system call.
+struct ThreadUsage {
+  std::uint64_t minor_faults = 0;          // page faults served from memory
+  std::uint64_t major_faults = 0;          // page faults that needed the disk
+  std::uint64_t voluntary_switches = 0;    // it waited
+  std::uint64_t involuntary_switches = 0;  // another thread was given its core
 };
-PageFaults thread_page_faults();
+ThreadUsage thread_usage();
 
 // Locks all present and future pages into memory. kEnvironment with the reason and the remedy when it is refused.
 Status lock_memory();

@@ -9,6 +9,7 @@
 #include "scheduler/dispatch/lockstep.h"
 #include "scheduler/dispatch/real_time.h"
 #include "scheduler/dispatch/run_plan.h"
+#include "scheduler/dispatch/thread_cost.h"
 #include "scheduler/dispatch/thread_team.h"
 
 namespace takt::sched {
@@ -149,6 +150,8 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   const RunPlan plan = make_plan(problem, schedule, stages, sink);
   Boundary boundary(options.hyperperiods, options.stop);
   DispatchResult result;
+  // A job is read six times: by its dispatcher around latch and publication, by its worker around the run.
+  result.accounting = ThreadCost::of_a_reading() * 6;
   const bool rights = options.realtime_rights && !options.lockstep;
 
   Sequencer sequencer(plan, boundary, options.hyperperiods);

@@ -114,6 +114,7 @@ struct DispatchResult {
   RealtimeRights rights;
   HostTime started;               // host time of table time 0 (real time)
   std::vector<double> core_busy;  // share of the run each core spent in jobs, by core
+  Duration accounting;            // what keeping account of one job costs the timed threads, measured before the run
 };
 
 // Whether every part of the table can be executed: segments on units, mutexes and a phase lock cannot yet.

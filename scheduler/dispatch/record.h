@@ -72,6 +72,9 @@ struct JobRecord {
   std::uint32_t flags = 0;
   std::uint32_t page_faults = 0;           // of the workers during the job
   std::uint32_t aborted_at = 0xFFFF'FFFF;  // the step boundary (from 0) at which the job was given up
+  std::uint32_t major_faults = 0;          // those of them that needed the disk
+  std::uint32_t voluntary_switches = 0;    // of the workers: they waited during the job
+  std::uint32_t involuntary_switches = 0;  // of the workers: another thread was given their core during the job
   std::uint64_t copied_bytes = 0;          // memcpy and memmove in the timed threads during the job
   std::uint32_t allocations = 0;           // heap allocations in the timed threads during the job
   JobClass job_class = JobClass::kOk;

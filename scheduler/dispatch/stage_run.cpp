@@ -36,6 +36,9 @@ void StageRun::identify(const Job& job, JobRecord& record) const {
 
 void StageRun::charge(const ThreadCost& cost) {
   record_.page_faults += static_cast<std::uint32_t>(cost.page_faults);
+  record_.major_faults += static_cast<std::uint32_t>(cost.major_faults);
+  record_.voluntary_switches += static_cast<std::uint32_t>(cost.voluntary_switches);
+  record_.involuntary_switches += static_cast<std::uint32_t>(cost.involuntary_switches);
   record_.copied_bytes += cost.copied_bytes;
   record_.allocations += static_cast<std::uint32_t>(cost.allocations);
 }

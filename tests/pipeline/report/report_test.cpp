@@ -136,6 +136,8 @@ void expect_equal_records(const RunData& a, const RunData& b) {
               std::tie(y.nominal_start, y.actual_start, y.completion, y.publication, y.slot_end, y.cpu_ns));
     EXPECT_EQ(std::tie(x.page_faults, x.copied_bytes, x.allocations, x.input_count, x.published, x.output_bytes),
               std::tie(y.page_faults, y.copied_bytes, y.allocations, y.input_count, y.published, y.output_bytes));
+    EXPECT_EQ(std::tie(x.major_faults, x.voluntary_switches, x.involuntary_switches),
+              std::tie(y.major_faults, y.voluntary_switches, y.involuntary_switches));
     EXPECT_EQ(x.published != 0 ? x.output : Digest{}, y.output);
     for (std::size_t k = 0; k < x.input_count; ++k) {
       const sched::InputRecord &p = x.inputs[k], &q = y.inputs[k];
@@ -161,6 +163,11 @@ TEST_F(RunFolder, ComesBackAsItWas) {
   run.objects.push_back(objects);
   run.sources[1].stamp = {{7}, {9}, -250, microseconds(40), {1}, {1000}};
   run.health[0].left_out = {{4, {11}, {12}}};
+  run.host_stalls = {{5, 50'000'005, 1, milliseconds(10)}, {7, 8, -1, milliseconds(2)}};
+  run.watch_cost = microseconds(700);
+  run.dispatch.accounting = nanoseconds(1500);
+  run.records[2].involuntary_switches = 3;
+  run.records[2].major_faults = 1;
   run.interrupted = true;
   run.log_problems = {{"bad CRC", 77, "chunk 3"}};
   const auto outcome = write_run(run, folder());

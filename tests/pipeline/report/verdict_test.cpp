@@ -153,6 +153,69 @@ TEST(Verdict, OverrunAndDiscardedOutputLoseTheSample) {
   EXPECT_GE(of(j, 0, Quantity::kAgeUntilReplaced).void_count, 1U);
 }
 
+TEST(Verdict, CausesGoBackToTheJobAndEffectsForwardToItsConsumers) {
+  RunData run = synthetic_run(6, true);
+  // LiDAR job 3 overran by 5 ms, and its output was discarded: fusion holds the output of job 2.
+  sched::JobRecord& lidar = record_of(run, kLidarStage, 3);
+  lidar.completion = lidar.actual_start + 25'000'000;
+  lidar.cpu_ns = 2 * 24'000'000;
+  lidar.published = 0;
+  lidar.publication = sched::kNever;
+  lidar.flags |= sched::kFlagOverrun | sched::kFlagDiscarded;
+  lidar.job_class = sched::JobClass::kOverrun;
+  sched::JobRecord& fusion = record_of(run, kFusionStage, 7);
+  const std::int64_t held_capture = record_of(run, kLidarStage, 2).inputs[0].capture_ns;
+  fusion.inputs[1] = {2, held_capture, 0, 2, sched::Reason::kNone, 0, {}};
+  fusion.flags |= sched::kFlagHeldInput;
+  record_of(run, kFusionStage, 8).inputs[1] = {.kind = 3, .reason = sched::Reason::kProducerNothing};
+  // The camera stage shares core 1 and begins while LiDAR job 3 still runs.
+  sched::JobRecord& camera = record_of(run, kCameraStage, 11);
+  camera.actual_start = lidar.completion + 100'000;
+  camera.completion = camera.actual_start + 1'000'000;
+  camera.publication = camera.slot_end - 1;
+  camera.flags |= sched::kFlagLateStart;
+  camera.job_class = sched::JobClass::kLateStart;
+  const Judgement j = judge(run);
+  ASSERT_EQ(j.misses.size(), 2U);
+  EXPECT_EQ(j.misses[0].cause, "overran by 5.00 ms: ran for 25.00 ms, its budget is 20.00 ms; output discarded");
+  const double age =
+      static_cast<double>(run.sensor_from_table.map_unchecked(TableTime{fusion.publication}).ns - held_capture) * 1e-6;
+  EXPECT_NE(
+      j.misses[0].effect.find("so fusion#7 used hold(1) of lidar_detect, age " + std::to_string(age).substr(0, 5)),
+      std::string::npos)
+      << j.misses[0].effect;
+  EXPECT_NE(j.misses[0].effect.find(", fusion#8 ran without it"), std::string::npos) << j.misses[0].effect;
+  EXPECT_NE(j.misses[1].cause.find(": lidar_detect#3 held its core for another"), std::string::npos)
+      << j.misses[1].cause;
+  EXPECT_EQ(j.misses[1].effect, "");
+}
+
+TEST(Verdict, HostEvidenceStandsBesideTheJobsOfItsCoreAndTime) {
+  RunData run = synthetic_run(6, true);
+  for (const std::uint64_t job : {3U, 9U}) {  // both on core 1
+    sched::JobRecord& r = record_of(run, kCameraStage, job);
+    r.completion = r.actual_start + 8'500'000;
+    r.cpu_ns = 1'000'000;
+    r.involuntary_switches = 4;
+    r.flags |= sched::kFlagOverrun;
+    r.job_class = sched::JobClass::kOverrun;
+  }
+  const std::int64_t at = record_of(run, kCameraStage, 3).nominal_start;
+  run.host_stalls = {{at - 10'000'000, at + 40'000'000, 1, milliseconds(10)},
+                     {at - 10'000'000, at + 40'000'000, 0, milliseconds(30)}};
+  Judgement j = judge(run);
+  ASSERT_EQ(j.misses.size(), 2U);
+  EXPECT_NE(j.misses[0].cause.find("with 1.00 ms of CPU time and 4 involuntary switches"), std::string::npos);
+  EXPECT_NE(j.misses[0].cause.find("the hypervisor took 10.00 ms of core1"), std::string::npos) << j.misses[0].cause;
+  EXPECT_EQ(j.misses[0].cause.find("core0"), std::string::npos);
+  EXPECT_EQ(j.misses[1].cause.find("hypervisor"), std::string::npos);
+  EXPECT_EQ(j.violated, 0U);
+  // A stopped process is every core's.
+  run.host_stalls = {{at, at + 40'000'000, -1, milliseconds(30)}};
+  j = judge(run);
+  EXPECT_NE(j.misses[0].cause.find("the process was stopped for up to 30.00 ms"), std::string::npos);
+}
+
 TEST(Verdict, SkippedProducerMakesItsSampleVoid) {
   RunData run = synthetic_run(6, true);
   skip_job(run, kCameraStage, 6);

@@ -23,15 +23,21 @@ TEST(Process, ResidentMemoryFollowsTouchedPages) {
 }
 
 TEST(Process, CountsPageFaultsOfThisThread) {
-  const PageFaults before = thread_page_faults();
+  const ThreadUsage before = thread_usage();
   void* block = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(block, MAP_FAILED);
   // Small pages: a huge page would be one fault.
   ::madvise(block, kBytes, MADV_NOHUGEPAGE);
   std::memset(block, 1, kBytes);
-  const PageFaults faults = thread_page_faults() - before;
-  EXPECT_GE(faults.minor, kBytes / (64 << 10));
+  EXPECT_GE(thread_usage().minor_faults - before.minor_faults, kBytes / (64 << 10));
   ::munmap(block, kBytes);
+}
+
+TEST(Process, CountsSwitchesOfThisThread) {
+  const ThreadUsage before = thread_usage();
+  for (int i = 0; i < 5; ++i) ::usleep(1000);
+  const ThreadUsage waited = thread_usage();
+  EXPECT_GE(waited.voluntary_switches, before.voluntary_switches + 5);
 }
 
 // In a child: limits and rights are given up for good.

@@ -340,9 +340,10 @@ TEST(PipelineMessages, JobRecord) {
   EXPECT_THAT(json, ::testing::Not(HasSubstr("publication_ns")));
   EXPECT_THAT(json, HasSubstr(R"("kind":"REPEAT")"));
   EXPECT_THAT(json, HasSubstr(R"("kind":"ABSENT","reason":"FEEDER_LATE")"));
-  EXPECT_EQ(job_metrics(record, "fusion", "full"),
-            R"({"stage":"fusion","variant":"full","job":12,"class":"late","start_us":1.500,"execution_us":2498.500,)"
-            R"("slot_us":2000.000,"cpu_us":0.000,"copied_bytes":0,"allocations":0,"page_faults":0})");
+  EXPECT_EQ(
+      job_metrics(record, "fusion", "full"),
+      R"({"stage":"fusion","variant":"full","job":12,"class":"late","start_us":1.500,"execution_us":2498.500,)"
+      R"("slot_us":2000.000,"cpu_us":0.000,"copied_bytes":0,"allocations":0,"page_faults":0,"involuntary_switches":0})");
   EXPECT_EQ(pipeline_schema("takt.JobMetrics")->encoding, "jsonschema");
 }
 

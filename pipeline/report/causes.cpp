@@ -1,0 +1,180 @@
+#include "pipeline/report/causes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "pipeline/report/text.h"
+
+namespace takt::pipeline {
+namespace {
+
+using sched::JobClass;
+using sched::JobRecord;
+using sched::kNever;
+using sched::Reason;
+
+constexpr std::uint8_t kInputHeld = 2, kInputMissing = 3;
+
+std::string job_name(const RunData& run, std::uint32_t stage, std::uint64_t job) {
+  return run.problem.stages[stage].name + "#" + std::to_string(job);
+}
+
+const std::vector<std::uint32_t>* cores_of(const RunData& run, const JobRecord& record) {
+  return record.slot < run.schedule.slots.size() ? &run.schedule.slots[record.slot].cores : nullptr;
+}
+
+// The job of another stage that still ran on a core of `record` at its nominal start.
+const JobRecord* holder_of_core(const RunData& run, const JobRecord& record) {
+  const auto* cores = cores_of(run, record);
+  if (cores == nullptr) return nullptr;
+  const JobRecord* found = nullptr;
+  for (const JobRecord& other : run.records) {
+    if (other.stage == record.stage || other.actual_start == kNever || other.completion == kNever) continue;
+    if (other.nominal_start >= record.nominal_start || other.completion <= record.nominal_start) continue;
+    const auto* others = cores_of(run, other);
+    if (others == nullptr) continue;
+    const bool shared =
+        std::find_first_of(cores->begin(), cores->end(), others->begin(), others->end()) != cores->end();
+    if (shared && (found == nullptr || other.completion > found->completion)) found = &other;
+  }
+  return found;
+}
+
+// The newest earlier job of the stage that had not completed at the nominal start of `record`.
+const JobRecord* running_before(const RecordIndex& index, const JobRecord& record) {
+  const JobRecord* found = nullptr;
+  for (const JobRecord* other : index.stage(record.stage)) {
+    if (other->job >= record.job) break;
+    if (other->actual_start != kNever && other->completion > record.nominal_start) found = other;
+  }
+  return found;
+}
+
+std::string missing_inputs(const sched::Stage& stage, const JobRecord& record, Reason reason) {
+  std::string names;
+  for (std::size_t i = 0; i < record.input_count && i < stage.inputs.size(); ++i) {
+    if (record.inputs[i].kind != kInputMissing) continue;
+    if (reason != Reason::kNone && record.inputs[i].reason != reason) continue;
+    names += (names.empty() ? "" : ", ") + stage.inputs[i].name;
+  }
+  return names.empty() ? std::string("a required input") : "input " + names;
+}
+
+std::string overrun_text(const RunData& run, const JobRecord& record) {
+  const Duration budget = run.schedule.choices[record.stage].budget.time;
+  const Duration took{record.completion - record.actual_start};
+  std::string text =
+      "overran by " + ms_text(took - budget) + ": ran for " + ms_text(took) + ", its budget is " + ms_text(budget);
+  // Less CPU time than half of the wall time of all workers: it was not the stage's own work.
+  if (record.cpu_ns * 2 < took.ns * static_cast<std::int64_t>(record.cores)) {
+    text += fmt::format(", with {} of CPU time and {}", ms_text({record.cpu_ns}),
+                        plural(record.involuntary_switches, "involuntary switch", "involuntary switches"));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string host_evidence(const RunData& run, const JobRecord& record) {
+  const std::int64_t until = std::max({record.slot_end, record.completion, record.publication});
+  const auto* cores = cores_of(run, record);
+  std::string text;
+  for (const HostStall& stall : run.host_stalls) {
+    if (stall.to_ns < record.nominal_start || stall.from_ns > until) continue;
+    if (stall.core < 0) {
+      text += "; meanwhile the process was stopped for up to " + ms_text(stall.lost);
+      continue;
+    }
+    const auto core = static_cast<std::uint32_t>(stall.core);
+    if (cores == nullptr || std::find(cores->begin(), cores->end(), core) == cores->end()) continue;
+    const std::string name = core < run.problem.board.cores.size() ? run.problem.board.cores[core].name : "a core";
+    text += fmt::format("; meanwhile the hypervisor took {} of {} (steal, within {})", ms_text(stall.lost), name,
+                        ms_text({stall.to_ns - stall.from_ns}));
+  }
+  return text;
+}
+
+std::string cause_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+  const sched::Stage& stage = run.problem.stages[record.stage];
+  switch (record.job_class) {
+    case JobClass::kSkipped:
+      if (record.reason == Reason::kPreviousRunning) {
+        std::string text = "not started: an earlier job of this stage was still running";
+        if (const JobRecord* earlier = running_before(index, record)) {
+          text = "not started: " + job_name(run, record.stage, earlier->job) + " was still running, it took " +
+                 ms_text({earlier->completion - earlier->actual_start});
+        }
+        return text;
+      }
+      if (record.reason == Reason::kNoCredit) return "not started: no output chunk was free within the plan";
+      return "not started";
+    case JobClass::kMissing:
+      switch (record.reason) {
+        case Reason::kFeederLate:
+          return missing_inputs(stage, record, record.reason) +
+                 " had arrived by its stamp, but was not physically there within the window";
+        case Reason::kNoSample: return missing_inputs(stage, record, record.reason) + ": no sample had arrived yet";
+        case Reason::kProducerNothing:
+          return missing_inputs(stage, record, record.reason) + ": the bound job had published nothing";
+        case Reason::kBadFrame:
+          return missing_inputs(stage, record, record.reason) + ": the sample could not be decoded";
+        default: return missing_inputs(stage, record, Reason::kNone) + " was missing";
+      }
+    case JobClass::kLateStart: {
+      std::string text = "began " + ms_text({record.actual_start - record.nominal_start}) + " after its nominal start";
+      if (const JobRecord* holder = holder_of_core(run, record)) {
+        text += ": " + job_name(run, holder->stage, holder->job) + " held its core for another " +
+                ms_text({holder->completion - record.nominal_start});
+      }
+      return text + host_evidence(run, record);
+    }
+    case JobClass::kOverrun:
+      return overrun_text(run, record) + ((record.flags & sched::kFlagDiscarded) != 0 ? "; output discarded" : "") +
+             host_evidence(run, record);
+    case JobClass::kLate:
+      if ((record.flags & sched::kFlagDiscarded) != 0) {
+        return "its output was too late for its slack and was discarded" + host_evidence(run, record);
+      }
+      return "published " + ms_text({record.publication - record.slot_end}) + " after the end of its slot" +
+             host_evidence(run, record);
+    case JobClass::kOk: break;
+  }
+  return "";
+}
+
+std::string effect_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+  const std::int64_t rate = run.schedule.choices[record.stage].rate;
+  if (rate <= 0) return "";
+  const auto cycle = static_cast<std::int64_t>(record.job) / rate;
+  const auto in_table = static_cast<std::uint32_t>(static_cast<std::int64_t>(record.job) % rate);
+  std::vector<std::pair<std::int64_t, std::string>> effects;  // nominal start, in words
+  for (const sched::Binding& binding : run.schedule.bindings) {
+    if (binding.producer_stage != record.stage || binding.producer_job != in_table) continue;
+    const std::int64_t consumer_job =
+        (cycle - binding.producer_shift) * run.schedule.choices[binding.stage].rate + binding.job;
+    if (consumer_job < 0) continue;
+    const JobRecord* consumer = index.find(binding.stage, static_cast<std::uint64_t>(consumer_job));
+    if (consumer == nullptr || binding.input >= consumer->input_count || binding.input >= sched::kMaxInputs) continue;
+    const sched::InputRecord& input = consumer->inputs[binding.input];
+    const std::string name = job_name(run, binding.stage, consumer->job);
+    std::string one;
+    if (input.kind == kInputHeld && input.job < record.job) {
+      one = fmt::format("{} used hold({}) of {}", name, record.job - input.job, run.problem.stages[record.stage].name);
+      if (consumer->publication != kNever) {
+        const SensorTime published = run.sensor_from_table.map_unchecked(TableTime{consumer->publication});
+        one += ", age " + ms_text(published - SensorTime{input.capture_ns});
+      }
+    } else if (input.kind == kInputMissing && input.reason == Reason::kProducerNothing) {
+      one = name + (consumer->job_class == JobClass::kMissing ? " did not run" : " ran without it");
+    }
+    if (!one.empty()) effects.emplace_back(consumer->nominal_start, std::move(one));
+  }
+  std::sort(effects.begin(), effects.end());
+  std::string text;
+  for (const auto& effect : effects) text += (text.empty() ? "so " : ", ") + effect.second;
+  return text;
+}
+
+}  // namespace takt::pipeline

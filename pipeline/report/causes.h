@@ -1,0 +1,22 @@
+// Why a job was not ok, and what that did to the jobs behind it.
+#pragma once
+
+#include <string>
+
+#include "pipeline/report/record_index.h"
+#include "pipeline/report/run_data.h"
+
+namespace takt::pipeline {
+
+// Back to where it came from: the job's own figures, the job that held its core or its worker, the host that took time
+// from its cores. "" for a job that was ok.
+std::string cause_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
+
+// Forward along the bindings: "so fusion#824 used hold(1) of lidar_detect, data age 61.0 ms"; "" when no consumer
+// noticed.
+std::string effect_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
+
+// "; meanwhile the hypervisor took 20.0 ms of core1", "; meanwhile the process was stopped for 300 ms", or "".
+std::string host_evidence(const RunData& run, const sched::JobRecord& record);
+
+}  // namespace takt::pipeline
