@@ -11,11 +11,12 @@
 namespace takt::kernels {
 
 // What a plan is compiled for. Numbered as stored in plan files: never renumber.
-enum class Target : std::uint8_t { kAvx2 = 1, kAvx512 = 2, kNeon = 3 };
-const char* name_of(Target target);  // "cpu:avx2", ...
-// Channels of a block in the blocked layout: 8 on AVX2 and NEON, 16 on AVX-512.
-constexpr std::uint8_t block_of(Target target) { return target == Target::kAvx512 ? 16 : 8; }
-// Whether this machine can run it. A reason in words when not: "this CPU has no AVX-512 (avx512f)".
+enum class Target : std::uint8_t { kAvx2 = 1, kAvx512 = 2, kNeon = 3, kCudaSm87 = 16, kCudaSm90 = 17 };
+const char* name_of(Target target);  // "cpu:avx2", "cuda:sm_87", ...
+constexpr bool is_cuda(Target target) { return target == Target::kCudaSm87 || target == Target::kCudaSm90; }
+// Channels of a block in the blocked layout: 8 on AVX2 and NEON, 16 on AVX-512, a warp's lanes on a GPU.
+constexpr std::uint8_t block_of(Target target) { return is_cuda(target) ? 32 : target == Target::kAvx512 ? 16 : 8; }
+// Whether this machine's CPU can run it. A reason in words when not: "this CPU has no AVX-512 (avx512f)".
 const char* unsupported(Target target);
 Target best_target();  // of this machine
 
@@ -51,7 +52,8 @@ struct Kernel {
   const char* (*check)(const void* params, std::span<const Operand> operands, Target target) = nullptr;
   // Part `part` of `parts` (0 <= part < parts) of the step; all parts together do the whole, and no part reads what
   // another part of the same step writes. Operands start at multiples of their element size (a part of a concat lies
-  // where it lies). nullptr where the device half was not built: another architecture.
+  // where it lies). nullptr where the device half was not built (another architecture), or is a
+  // GPU's (kernels/cuda/table.h).
   void (*run)(const void* params, const Operand* operands, int part, int parts) = nullptr;
 };
 

@@ -227,16 +227,34 @@ Table table_of(Target target) {
   return table;
 }
 
+// What kernels/cuda has.
+constexpr bool has_cuda_kernel(std::uint32_t id) {
+  return id <= static_cast<std::uint32_t>(KernelId::kReorderToLast) ||
+         id == static_cast<std::uint32_t>(KernelId::kSelect);
+}
+
+// Host halves alone: a device launches by id.
+std::vector<Kernel> cuda_table() {
+  std::vector<Kernel> kernels;
+  for (const Kernel& kernel : host_halves(std::make_index_sequence<kCount>())) {
+    if (kernel.id != 0 && has_cuda_kernel(kernel.id)) kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
 }  // namespace
 
 std::span<const Kernel> kernels_of(Target target) {
   static const Table avx2 = table_of(Target::kAvx2);
   static const Table avx512 = table_of(Target::kAvx512);
   static const Table neon = table_of(Target::kNeon);
+  static const std::vector<Kernel> cuda = cuda_table();
   switch (target) {
     case Target::kAvx2: return avx2;
     case Target::kAvx512: return avx512;
     case Target::kNeon: return neon;
+    case Target::kCudaSm87:
+    case Target::kCudaSm90: return cuda;
   }
   return {};
 }

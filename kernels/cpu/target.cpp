@@ -7,11 +7,14 @@ const char* name_of(Target target) {
     case Target::kAvx2: return "cpu:avx2";
     case Target::kAvx512: return "cpu:avx512";
     case Target::kNeon: return "cpu:neon";
+    case Target::kCudaSm87: return "cuda:sm_87";
+    case Target::kCudaSm90: return "cuda:sm_90";
   }
-  return "cpu:unknown";
+  return "unknown";
 }
 
 const char* unsupported(Target target) {
+  if (is_cuda(target)) return "this is a plan for a GPU";
   switch (target) {
 #if defined(__x86_64__)
     case Target::kAvx2:
@@ -24,10 +27,12 @@ const char* unsupported(Target target) {
                  ? nullptr
                  : "this CPU, or its operating system, has no AVX-512 (F, VL, DQ, BW)";
     case Target::kNeon: return "this CPU is an x86-64; NEON is of arm64";
+    default: break;
 #elif defined(__aarch64__)
     case Target::kAvx2:
     case Target::kAvx512: return "this CPU is an arm64; AVX is of x86-64";
     case Target::kNeon: return nullptr;
+    default: break;
 #else
     default: return "takt has kernels for x86-64 with AVX2 and for arm64";
 #endif

@@ -21,12 +21,12 @@ enum class Activation : std::uint8_t {
 };
 
 // Comparisons are written so that NaN passes and, for kRelu, -0 stays (one max instruction on x86).
-inline float clip_f32(float x, float lowest, float highest) {
+TAKT_FUNCTION float clip_f32(float x, float lowest, float highest) {
   x = x < lowest ? lowest : x;
   return x > highest ? highest : x;
 }
 
-inline float activate_f32(Activation activation, float x, float alpha, float beta) {
+TAKT_FUNCTION float activate_f32(Activation activation, float x, float alpha, float beta) {
   switch (activation) {
     case Activation::kNone: return x;
     case Activation::kRelu: return x < 0.0F ? 0.0F : x;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/device_code.h"
+
 namespace takt::kernels {
 
 namespace f32 {
@@ -19,23 +21,23 @@ inline constexpr float kLn2High = 0x1.62e43p-1F;
 inline constexpr float kLn2Low = -0x1.05c61p-29F;
 inline constexpr float kRounder = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer, held in the low bits
 inline constexpr std::uint32_t kRounderBits = 0x4b400000U;
-inline constexpr float kExp[5] = {0x1.fffffcp-2F, 0x1.55549p-3F, 0x1.5558fcp-5F, 0x1.123b9ap-7F, 0x1.6a215ap-10F};
+TAKT_TABLE_OF float kExp[5] = {0x1.fffffcp-2F, 0x1.55549p-3F, 0x1.5558fcp-5F, 0x1.123b9ap-7F, 0x1.6a215ap-10F};
 
 // tanh(x) = x + x s Q(s), s = x^2, for |x| < kTanhSmall; beyond 1 - 2 / (exp(2 |x|) + 1) with the sign of x.
 inline constexpr float kTanhSmall = 0.625F;
-inline constexpr float kTanh[5] = {-0x1.555526p-2F, 0x1.11044ep-3F, -0x1.b7da5p-5F, 0x1.4f9942p-6F, -0x1.6a5316p-8F};
+TAKT_TABLE_OF float kTanh[5] = {-0x1.555526p-2F, 0x1.11044ep-3F, -0x1.b7da5p-5F, 0x1.4f9942p-6F, -0x1.6a5316p-8F};
 
 // erf(x) = x + x P(x^2) for |x| < 1; beyond 1 - exp(-x^2) Q(t), t = 1 / (1 + |x| / 2), with the sign of x; from
 // kErfHighest on it is 1.
 inline constexpr float kErfHighest = 4.0F;
-inline constexpr float kErfNear[7] = {0x1.06eba8p-3F, -0x1.81273ep-2F, 0x1.ce2cf8p-4F, -0x1.b7f90cp-6F,
-                                      0x1.5405b2p-8F, -0x1.a3f7p-11F,  0x1.496a3p-14F};
-inline constexpr float kErfFar[5] = {-0x1.bedd8cp-7F, 0x1.92ccdep-2F, -0x1.052512p-4F, 0x1.73da92p-1F, -0x1.46a2a8p-5F};
+TAKT_TABLE_OF float kErfNear[7] = {0x1.06eba8p-3F, -0x1.81273ep-2F, 0x1.ce2cf8p-4F, -0x1.b7f90cp-6F,
+                                   0x1.5405b2p-8F, -0x1.a3f7p-11F,  0x1.496a3p-14F};
+TAKT_TABLE_OF float kErfFar[5] = {-0x1.bedd8cp-7F, 0x1.92ccdep-2F, -0x1.052512p-4F, 0x1.73da92p-1F, -0x1.46a2a8p-5F};
 
 }  // namespace f32
 
 // Within 2 units in the last place; overflow gives infinity, underflow denormals or, where they are flushed, zero.
-inline float exp_f32(float x) {
+TAKT_FUNCTION float exp_f32(float x) {
   x = x < f32::kExpLowest ? f32::kExpLowest : x;
   x = x > f32::kExpHighest ? f32::kExpHighest : x;
   const float rounded = std::fma(x, f32::kInverseLn2, f32::kRounder);
@@ -53,9 +55,9 @@ inline float exp_f32(float x) {
   return p * first * second;
 }
 
-inline float sigmoid_f32(float x) { return 1.0F / (1.0F + exp_f32(-x)); }
+TAKT_FUNCTION float sigmoid_f32(float x) { return 1.0F / (1.0F + exp_f32(-x)); }
 
-inline float tanh_f32(float x) {
+TAKT_FUNCTION float tanh_f32(float x) {
   const float a = std::fabs(x);
   const float s = x * x;
   float q = f32::kTanh[4];
@@ -66,7 +68,7 @@ inline float tanh_f32(float x) {
 }
 
 // Within 2 units in the last place.
-inline float erf_f32(float x) {
+TAKT_FUNCTION float erf_f32(float x) {
   const float s = x * x;
   float p = f32::kErfNear[6];
   for (int i = 5; i >= 0; --i) p = std::fma(p, s, f32::kErfNear[i]);

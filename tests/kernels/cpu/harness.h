@@ -14,6 +14,10 @@
 #include <vector>
 
 #include "kernels/cpu/host.h"
+#if defined(TAKT_TEST_SIMT)
+#include "kernels/cuda/simt/simt.h"
+#include "kernels/cuda/table.h"
+#endif
 #include "kernels/kernel.h"
 #include "kernels/tensor.h"
 
@@ -23,6 +27,9 @@ using Floats = std::vector<float>;
 using Bytes = std::vector<std::byte>;
 
 inline std::vector<Target> targets() {
+#if defined(TAKT_TEST_SIMT)
+  return {Target::kCudaSm87};
+#endif
   std::vector<Target> all;
   for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kNeon}) {
     if (unsupported(target) == nullptr) all.push_back(target);
@@ -127,6 +134,55 @@ class Guarded {
   std::size_t start_ = 0, size_ = 0;
 };
 
+#if defined(TAKT_TEST_SIMT)
+// The same for a CUDA kernel, by the SIMT harness with every access judged; `parts` stands for an order of blocks and
+// threads. Operands lie behind the binding table for every other one.
+inline Bytes run(Target target, const Call& call, const std::vector<Bytes>& inputs, int parts, const Bytes& before = {},
+                 int alias = -1) {
+  const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(call.id));
+  OperandBytes needed;
+  const char* const error = operand_bytes(call.id, call.params.data(), target, &needed);
+  EXPECT_NE(kernel, nullptr);
+  EXPECT_EQ(error, nullptr) << error;
+  if (kernel == nullptr || error != nullptr) return {};
+  simt::Machine machine({.seed = static_cast<std::uint64_t>(parts), .check = true});
+  const simt::Use use(machine);
+  std::vector<Operand> operands;
+  for (std::size_t i = 0; i <= inputs.size(); ++i) {
+    const std::uint64_t bytes = needed.bytes[i];
+    const bool output = i == inputs.size();
+    if (!output) {
+      EXPECT_EQ(inputs[i].size(), bytes) << kernel->name << ", operand " << i;
+    }
+    std::byte* data = nullptr;
+    if (bytes > 0) data = machine.allocate(bytes, "operand " + std::to_string(i), std::byte{0xFF});
+    const Bytes& contents = output ? before : inputs[i];
+    if (!contents.empty()) std::memcpy(data, contents.data(), contents.size());
+    operands.push_back({data, bytes});
+  }
+  if (alias >= 0) operands.back().data = operands[static_cast<std::size_t>(alias)].data;
+  EXPECT_EQ(kernel->check(call.params.data(), operands, target), nullptr);
+  std::vector<cuda::Address> addresses;
+  auto** const table =
+      reinterpret_cast<std::byte**>(machine.allocate(operands.size() * sizeof(std::byte*), "binding table"));
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    table[i] = operands[i].data == nullptr ? nullptr : operands[i].data - 64 * i;
+    const bool bound = operands[i].data != nullptr && (i + static_cast<std::size_t>(parts)) % 2 == 0;
+    addresses.push_back(bound ? cuda::Address{nullptr, table + i, 64 * i}
+                              : cuda::Address{operands[i].data, nullptr, 0});
+  }
+  const cuda::Launch launch = cuda::simt_checked::launch_of(call.id);
+  EXPECT_NE(launch, nullptr) << kernel->name;
+  if (launch == nullptr) return {};
+  EXPECT_EQ(launch(call.params.data(), addresses.data(), nullptr), 0);
+  for (const simt::Finding& finding : machine.take_findings()) ADD_FAILURE() << finding.text;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (static_cast<int>(i) == alias) continue;
+    EXPECT_EQ(Bytes(operands[i].data, operands[i].data + operands[i].bytes), inputs[i]) << "wrote into input " << i;
+  }
+  return {operands.back().data, operands.back().data + operands.back().bytes};
+}
+#else
 // Output bytes of a call with `parts` parts. `before`: what the output holds before (kernels that complete it); empty:
 // poison. `alias`: the input whose memory the output is, or -1.
 inline Bytes run(Target target, const Call& call, const std::vector<Bytes>& inputs, int parts, const Bytes& before = {},
@@ -187,6 +243,7 @@ inline Bytes run(Target target, const Call& call, const std::vector<Bytes>& inpu
   }
   return alias >= 0 ? guarded[static_cast<std::size_t>(alias)].bytes() : guarded.back().bytes();
 }
+#endif
 
 // Equal bits; any NaN equals any other (its payload is not part of the contract).
 inline bool same_bits(float a, float b) {
@@ -207,7 +264,12 @@ inline void expect_same(const Floats& got, const Floats& expected, const std::st
 // Every number of parts against the expected floats.
 inline void expect_run(Target target, const Call& call, const std::vector<Bytes>& inputs, const Floats& expected,
                        const std::string& what, const Bytes& before = {}) {
-  for (const int parts : {1, 2, 3}) {
+#if defined(TAKT_TEST_SIMT)
+  constexpr int kParts[] = {1, 2};
+#else
+  constexpr int kParts[] = {1, 2, 3};
+#endif
+  for (const int parts : kParts) {
     expect_same(floats_of(run(target, call, inputs, parts, before)), expected,
                 what + " on " + name_of(target) + " in " + std::to_string(parts) + " part(s)");
   }

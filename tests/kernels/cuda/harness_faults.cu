@@ -32,13 +32,13 @@ TAKT_KERNEL void uninitialised_shared_kernel(float* y) {
 TAKT_KERNEL void missing_barrier_kernel(float* y) {
   auto* const shared = shared_memory<float>();
   shared[thread_x()] = static_cast<float>(thread_x()); /* missing_barrier */
-  y[thread_x()] = shared[thread_x() ^ 1U];  // missing_barrier
+  y[thread_x()] = shared[thread_x() ^ 1U];             // missing_barrier
 }
 TAKT_KERNEL void write_after_read_kernel(float* y) {
   auto* const shared = shared_memory<float>();
   shared[thread_x()] = 1;
   sync_block();
-  y[thread_x()] = shared[0];  // write_after_read
+  y[thread_x()] = shared[0];            // write_after_read
   if (thread_x() == 40) shared[0] = 2;  // write_after_read
 }
 TAKT_KERNEL void neighbouring_bytes_kernel(std::uint8_t* y) { y[thread_x()] = 1; }
@@ -64,7 +64,7 @@ TAKT_KERNEL void blocks_write_same_kernel(float* y) {
   y[thread_x()] = static_cast<float>(block_x());  // blocks_write_same
 }
 TAKT_KERNEL void block_reads_other_kernel(float* y) {
-  if (block_x() == 0) y[thread_x()] = 1;  // block_reads_other
+  if (block_x() == 0) y[thread_x()] = 1;                   // block_reads_other
   if (block_x() == 1) y[32 + thread_x()] = y[thread_x()];  // block_reads_other
 }
 TAKT_KERNEL void atomic_and_plain_kernel(std::int32_t* y) {
@@ -117,9 +117,9 @@ TAKT_KERNEL void misaligned_copy_kernel(const float* x, float* y) {
   y[thread_x()] = 1;
 }
 
-#define TAKT_FAULT(name, grid)                                                       \
+#define TAKT_FAULT(name, grid) \
   int name(float* y) { return launch(#name, name##_kernel, grid, nullptr, y); }
-#define TAKT_FAULT2(name, grid)                                                      \
+#define TAKT_FAULT2(name, grid) \
   int name(const float* x, float* y) { return launch(#name, name##_kernel, grid, nullptr, x, y); }
 constexpr Grid kTwoBlocks{.blocks_x = 2};
 TAKT_FAULT2(read_behind_end, kWarpOnly)
@@ -163,18 +163,14 @@ namespace takt::test {
 
 const HarnessFaults& harness_faults() {
   using namespace kernels::cuda::TAKT_BODY;  // NOLINT(google-build-using-namespace)
-  static constexpr HarnessFaults kAll{read_behind_end,      write_before_start,
-                                      write_host_memory,    shared_behind_end,
-                                      uninitialised_shared, missing_barrier,
-                                      write_after_read,     neighbouring_bytes,
-                                      shuffle_is_no_barrier, warp_barrier_is_one,
-                                      warp_barrier_across_warps, blocks_write_same,
-                                      block_reads_other,    atomic_and_plain,
-                                      atomics_only,         barrier_in_branch,
-                                      barriers_in_both_branches, early_return,
-                                      shuffle_in_branch,    read_before_wait,
-                                      read_before_barrier,  misaligned_copy,
-                                      too_many_threads};
+  static constexpr HarnessFaults kAll{read_behind_end,     write_before_start,        write_host_memory,
+                                      shared_behind_end,   uninitialised_shared,      missing_barrier,
+                                      write_after_read,    neighbouring_bytes,        shuffle_is_no_barrier,
+                                      warp_barrier_is_one, warp_barrier_across_warps, blocks_write_same,
+                                      block_reads_other,   atomic_and_plain,          atomics_only,
+                                      barrier_in_branch,   barriers_in_both_branches, early_return,
+                                      shuffle_in_branch,   read_before_wait,          read_before_barrier,
+                                      misaligned_copy,     too_many_threads};
   return kAll;
 }
 

@@ -95,23 +95,27 @@ TAKT_KERNEL void through_half_kernel(const float* x, float* y, std::uint32_t n) 
 
 int row_sums(const std::int32_t* x, std::int32_t* sums, std::uint32_t rows, std::uint32_t width) {
   const std::uint32_t threads = (width + kWarp - 1) / kWarp * kWarp;
-  return launch("row_sums", row_sums_kernel, {.blocks_x = rows, .threads_x = threads, .shared_bytes = 4 * threads / kWarp},
-                nullptr, x, sums, width);
+  return launch("row_sums", row_sums_kernel,
+                {.blocks_x = rows, .threads_x = threads, .shared_bytes = 4 * threads / kWarp}, nullptr, x, sums, width);
 }
 int transpose(const float* x, float* y, std::uint32_t n) {
   const std::uint32_t tiles = (n + kTile - 1) / kTile;
   return launch("transpose", transpose_kernel,
-                {.blocks_x = tiles, .blocks_y = tiles, .threads_x = kTile, .threads_y = 8,
+                {.blocks_x = tiles,
+                 .blocks_y = tiles,
+                 .threads_x = kTile,
+                 .threads_y = 8,
                  .shared_bytes = 4 * kTile * (kTile + 1)},
                 nullptr, x, y, n);
 }
 int histogram(const std::int32_t* x, std::int32_t* bins_of, std::uint32_t n, std::uint32_t bins) {
   return launch("histogram", histogram_kernel,
-                {.blocks_x = (n + 127) / 128, .threads_x = 128, .shared_bytes = 4 * bins}, nullptr, x, bins_of, n, bins);
+                {.blocks_x = (n + 127) / 128, .threads_x = 128, .shared_bytes = 4 * bins}, nullptr, x, bins_of, n,
+                bins);
 }
 int twice_async(const float* x, float* y, std::uint32_t tiles) {
-  return launch("twice_async", twice_async_kernel, {.threads_x = kWarp, .shared_bytes = 2 * 4 * kCopyTile}, nullptr, x, y,
-                tiles);
+  return launch("twice_async", twice_async_kernel, {.threads_x = kWarp, .shared_bytes = 2 * 4 * kCopyTile}, nullptr, x,
+                y, tiles);
 }
 int warp_operations(std::uint32_t* y) { return launch("warp_operations", warp_operations_kernel, {}, nullptr, y); }
 int through_half(const float* x, float* y, std::uint32_t n) {
@@ -121,7 +125,8 @@ int through_half(const float* x, float* y, std::uint32_t n) {
 }  // namespace
 
 const test::HarnessKernels& kernels() {
-  static constexpr test::HarnessKernels kAll{row_sums, transpose, histogram, twice_async, warp_operations, through_half};
+  static constexpr test::HarnessKernels kAll{row_sums,    transpose,       histogram,
+                                             twice_async, warp_operations, through_half};
   return kAll;
 }
 
