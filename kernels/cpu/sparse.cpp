@@ -97,6 +97,30 @@ void product_columns(const float* x, const float* weights, float* y, const std::
   }
 }
 
+// The rows of x that one tap reads for `rows` neighbouring results, and for which of them; returns how many.
+HWY_INLINE int list_pairs(const std::int32_t* column, std::int32_t stride, int rows, std::int32_t inputs,
+                          std::int32_t* HWY_RESTRICT from, std::int32_t* HWY_RESTRICT to) {
+  const DI d;
+  const auto lane = hn::Iota(d, 0);
+  const auto strides = hn::Mul(lane, hn::Set(d, stride));
+  const auto least = hn::Set(d, -1), most = hn::Set(d, inputs);
+  int count = 0, r = 0;
+  for (; r + kLanes <= rows; r += kLanes) {
+    const auto row = hn::GatherIndex(d, column + std::ptrdiff_t{r} * stride, strides);
+    const auto known = hn::And(hn::Gt(row, least), hn::Lt(row, most));
+    hn::StoreU(hn::Compress(row, known), d, from + count);
+    hn::StoreU(hn::Compress(hn::Add(lane, hn::Set(d, r)), known), d, to + count);
+    count += static_cast<int>(hn::CountTrue(d, known));
+  }
+  for (; r < rows; ++r) {
+    const std::int32_t row = column[std::ptrdiff_t{r} * stride];
+    from[count] = row;
+    to[count] = r;
+    count += row >= 0 && row < inputs ? 1 : 0;
+  }
+  return count;
+}
+
 void sparse_conv(const void* params, const Operand* operands, int part, int parts) {
   const auto p = load_params<SparseConvParams>(params);
   const auto* const x = reinterpret_cast<const float*>(operands[0].data);
@@ -105,14 +129,14 @@ void sparse_conv(const void* params, const Operand* operands, int part, int part
   const auto* const map = reinterpret_cast<const std::int32_t*>(operands[2].data);
   const auto* const residual = p.residual == 1 ? reinterpret_cast<const float*>(operands[4].data) : nullptr;
   auto* const y = reinterpret_cast<float*>(operands[7].data);
-  const auto inputs = static_cast<std::uint32_t>(rows_of(operands[5], p.inputs));
+  const std::int32_t inputs = rows_of(operands[5], p.inputs);
   const std::ptrdiff_t results = rows_of(operands[6], p.results);
   const std::ptrdiff_t depth = p.c_in, width = p.c_out;
   const Activate act{static_cast<Activation>(p.activation), p.alpha, p.beta};
 
   HWY_ALIGN float gathered[std::ptrdiff_t{kMostRows} * kRowStride * 2];
   constexpr int kGatherRows = kMostRows * 2;
-  std::int32_t from[kTileRows], to[kTileRows];
+  HWY_ALIGN std::int32_t from[kTileRows + kLanes], to[kTileRows + kLanes];  // whole vectors are written
 
   // Tiles are dealt out in turn: how many cells a tap finds differs from place to place.
   for (std::ptrdiff_t first = std::ptrdiff_t{part} * kTileRows; first < results;
@@ -123,14 +147,7 @@ void sparse_conv(const void* params, const Operand* operands, int part, int part
       for (std::ptrdiff_t o = 0; o < width; ++o) tile[r * width + o] = bias != nullptr ? bias[o] : 0.0F;
     }
     for (std::ptrdiff_t k = 0; k < p.taps; ++k) {
-      int count = 0;
-      const std::int32_t* const column = map + first * p.taps + k;
-      for (int r = 0; r < rows; ++r) {
-        const std::int32_t row = column[static_cast<std::ptrdiff_t>(r) * p.taps];
-        from[count] = row;
-        to[count] = r;
-        count += static_cast<std::uint32_t>(row) < inputs ? 1 : 0;
-      }
+      const int count = list_pairs(map + first * p.taps + k, p.taps, rows, inputs, from, to);
       for (int g = 0; g < count; g += kGatherRows) {
         const int some = std::min(count - g, kGatherRows);
         for (std::ptrdiff_t c = 0; c < depth; c += kGathered) {
