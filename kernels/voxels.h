@@ -30,8 +30,8 @@ enum class Keep : std::int32_t {
 };
 
 // Points f32[points][columns], x y z first, to cells. A point is taken when every coordinate is at least `minimum` and
-// below `maximum` (no NaN is, nor infinity) and its index, (coordinate - minimum) / size in f32, rounded down, lies in
-// the grid. Of a voxel the first `most` points in the cloud's order are kept, of the voxels `voxels` as `keep` says.
+// below `maximum` (no NaN is, nor infinity) and its index, (coordinate - minimum) / size in double, rounded down, lies
+// in the grid. Of a voxel the first `most` points in the cloud's order are kept, of the voxels `voxels` as `keep` says.
 //   cells i64[voxels], ends i32[voxels], members i32[points], count, kept, dropped (i32)
 // members: rows of the cloud, voxel by voxel in the order of cells, the cloud's order inside; those of voxel v are
 // [ends[v-1], ends[v]), of voxel 0 from 0 on. kept: how many there are. dropped: points in range that are not among
@@ -40,12 +40,11 @@ struct VoxeliseParams {
   std::int32_t points = 1, columns = 4, voxels = 1;
   std::int32_t most = 0;  // points of a voxel; 0: all
   Keep keep = Keep::kFirst;
-  std::int32_t grid[3] = {1, 1, 1};                                    // x, y, z
-  float minimum[3] = {}, maximum[3] = {1, 1, 1}, size[3] = {1, 1, 1};  // x, y, z; metres
-  std::int32_t centre[2] = {};                                         // x, y; of kNear
-  std::int32_t reserved = 0;
+  std::int32_t grid[3] = {1, 1, 1};                                     // x, y, z
+  std::int32_t centre[2] = {};                                          // x, y; of kNear
+  double minimum[3] = {}, maximum[3] = {1, 1, 1}, size[3] = {1, 1, 1};  // x, y, z; metres
 };
-static_assert(sizeof(VoxeliseParams) == 80);
+static_assert(sizeof(VoxeliseParams) == 112);
 
 // The mean of every column over the members of each voxel: added in the order of members in double, divided, rounded
 // once. Members that are no rows are left out; a voxel without any gives zeros.

@@ -39,6 +39,26 @@ Result<std::vector<float>> floats_of(const Node& node, std::string_view key, std
                                 " numbers, expected " + std::to_string(count));
 }
 
+// Lowest and highest corner of the range and the size of a voxel, each x y z: attributes range and size, or geometry
+// in f64 where f32 has no number for them.
+Result<std::vector<double>> geometry_of(const Node& node) {
+  std::vector<double> all;
+  if (const auto exact = node.attributes.find("geometry"); exact != node.attributes.end()) {
+    const auto* const tensor = std::get_if<std::shared_ptr<const Constant>>(&exact->second);
+    if (tensor == nullptr || (*tensor)->dtype != DType::kF64 || !((*tensor)->shape == Shape{1, {9}})) {
+      return fail(Code::kInput, "attribute geometry is no f64[9]");
+    }
+    all.resize(9);
+    std::memcpy(all.data(), (*tensor)->bytes.data(), 9 * sizeof(double));
+    return all;
+  }
+  TAKT_ASSIGN(const std::vector<float> range, floats_of(node, "range", 6));
+  TAKT_ASSIGN(const std::vector<float> size, floats_of(node, "size", 3));
+  all.assign(range.begin(), range.end());
+  all.insert(all.end(), size.begin(), size.end());
+  return all;
+}
+
 // The kernel's own check decides what parameters are possible.
 Status possible(KernelId id, const std::vector<std::byte>& params) {
   kernels::cpu::OperandBytes bytes;
@@ -68,25 +88,23 @@ Result<OperatorCall> describe_voxelise(const OperatorInputs& in) {
   p.columns = static_cast<std::int32_t>(in.shape(0).dims[1]);
   TAKT_ASSIGN(p.voxels, extent(in.node, "capacity", 1, 0));
   TAKT_ASSIGN(p.most, extent(in.node, "points", 0, 0));
-  TAKT_ASSIGN(const std::vector<float> range, floats_of(in.node, "range", 6));
-  TAKT_ASSIGN(const std::vector<float> size, floats_of(in.node, "size", 3));
+  TAKT_ASSIGN(const std::vector<double> geometry, geometry_of(in.node));
   const std::string_view keep = in.node.text("keep", "first");
   if (keep != "first" && keep != "near") return fail(Code::kInput, "attribute keep is neither first nor near");
   p.keep = keep == "near" ? kernels::Keep::kNear : kernels::Keep::kFirst;
   for (std::size_t d = 0; d < 3; ++d) {
-    p.minimum[d] = range[d];
-    p.maximum[d] = range[d + 3];
-    p.size[d] = size[d];
-    const double cells =
-        std::round((static_cast<double>(range[d + 3]) - static_cast<double>(range[d])) / static_cast<double>(size[d]));
+    p.minimum[d] = geometry[d];
+    p.maximum[d] = geometry[d + 3];
+    p.size[d] = geometry[d + 6];
+    const double cells = std::round((p.maximum[d] - p.minimum[d]) / p.size[d]);
     if (!(cells >= 1 && cells <= kernels::kMostCells)) {
       return fail(Code::kInput, "dimension " + std::to_string(d) + " of its range holds no voxel, or more than 2^20");
     }
     p.grid[d] = static_cast<std::int32_t>(cells);
     // The sensor is at the origin of the cloud.
-    const double at = std::floor(-static_cast<double>(range[d]) / static_cast<double>(size[d]));
-    if (d < 2)
-      p.centre[d] = static_cast<std::int32_t>(std::clamp<double>(at, -kernels::kMostCells, kernels::kMostCells));
+    const double at = std::floor(-p.minimum[d] / p.size[d]);
+    if (d == 2) continue;
+    p.centre[d] = static_cast<std::int32_t>(std::clamp<double>(at, -kernels::kMostCells, kernels::kMostCells));
   }
   OperatorCall call{block_of(p), {}, {}};
   TAKT_RETURN_IF_ERROR(possible(KernelId::kVoxelise, call.params));
@@ -320,7 +338,7 @@ constexpr TaktOperator kOperators[] = {
     {"takt.InverseMap", "", KernelId::kInverseMap, 2, describe_inverse_map, run_inverse_map},
     {"takt.SparseConv", "activation:s alpha:f beta:f", KernelId::kSparseConv, 3, describe_sparse_conv, run_sparse_conv},
     {"takt.ScatterBev", "grid:I", KernelId::kScatterBev, 2, describe_scatter_bev, run_scatter_bev},
-    {"takt.Voxelise", "range:F size:F capacity:i points:i keep:s", KernelId::kVoxelise, 1, describe_voxelise,
+    {"takt.Voxelise", "range:F size:F geometry:t capacity:i points:i keep:s", KernelId::kVoxelise, 1, describe_voxelise,
      run_voxelise},
     {"takt.VoxelMean", "", KernelId::kVoxelMean, 3, describe_voxel_mean, run_voxel_mean},
 };

@@ -25,9 +25,10 @@ std::int64_t cell_of_point(const VoxeliseParams& p, const float* point) {
   std::int64_t index[3];
   for (int d = 0; d < 3; ++d) {
     // NaN fails each of these.
-    if (!(point[d] >= p.minimum[d] && point[d] < p.maximum[d])) return -1;
-    const float at = (point[d] - p.minimum[d]) / p.size[d];
-    if (!(at < static_cast<float>(p.grid[d]))) return -1;
+    const auto coordinate = static_cast<double>(point[d]);
+    if (!(coordinate >= p.minimum[d] && coordinate < p.maximum[d])) return -1;
+    const double at = (coordinate - p.minimum[d]) / p.size[d];
+    if (!(at < p.grid[d])) return -1;
     index[d] = static_cast<std::int64_t>(at);  // not negative: rounded down
   }
   return cell_of(index[2], index[1], index[0]);

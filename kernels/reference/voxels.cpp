@@ -38,11 +38,11 @@ void voxelise(const VoxeliseParams& p, std::span<const float> points, Voxels* ou
     std::int64_t index[3] = {};
     bool inside = true;
     for (int d = 0; d < 3 && inside; ++d) {
-      const float v = points[static_cast<std::size_t>(i) * p.columns + d];
+      const double v = points[static_cast<std::size_t>(i) * p.columns + d];
       inside = v >= p.minimum[d] && v < p.maximum[d];
       if (!inside) break;
-      const float at = std::floor((v - p.minimum[d]) / p.size[d]);
-      inside = at < static_cast<float>(p.grid[d]);
+      const double at = std::floor((v - p.minimum[d]) / p.size[d]);
+      inside = at < p.grid[d];
       if (inside) index[d] = static_cast<std::int64_t>(at);
     }
     if (!inside) continue;

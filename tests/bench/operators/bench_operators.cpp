@@ -197,8 +197,8 @@ int main(int argc, char** argv) {
   v.maximum[0] = v.maximum[1] = 54;
   v.minimum[2] = -5;
   v.maximum[2] = 3;
-  v.size[0] = v.size[1] = 0.075F;
-  v.size[2] = 0.2F;
+  v.size[0] = v.size[1] = 0.075;
+  v.size[2] = 0.2;
   v.grid[0] = v.grid[1] = 1440;
   v.grid[2] = 40;
   Buffer cloud(points.size() * 4);

@@ -10,7 +10,7 @@ std::vector<Call> voxel_calls() {
   voxelise.voxels = 7;
   for (int d = 0; d < 3; ++d) {
     voxelise.grid[d] = 4 - d;
-    voxelise.maximum[d] = static_cast<float>(4 - d);
+    voxelise.maximum[d] = 4 - d;
   }
   SparseCellsParams cells{9, 5, {4, 3, 2}, {3, 3, 3}, {2, 2, 1}, {1, 1, 0}, {2, 1}};
   SparseMapParams map{9, 5, {3, 3, 1}, {2, 2, 2}, {1, 1, 0}, 0};
