@@ -45,8 +45,23 @@ bool fuse_residual(Graph& graph, const Uses& uses, std::size_t n) {
   return false;
 }
 
-// The activation as attributes of a convolution; false when it is none that a convolution can have.
-bool describe(const Graph& graph, const Node& node, Node* conv) {
+bool fuse_activation(Graph& graph, const Uses& uses, std::size_t n) {
+  const Node& node = graph.nodes[n];
+  if (node.inputs.empty() || node.inputs[0] == ir::kNoValue) return false;
+  const ValueId x = node.inputs[0];
+  const int writer = uses.writer(x);
+  if (writer < 0 || uses.only_reader(x) != static_cast<int>(n)) return false;
+  const Node& conv = graph.nodes[static_cast<std::size_t>(writer)];
+  if (!open_convolution(graph, conv)) return false;
+  Node merged = conv;
+  if (!describe_activation(graph, node, &merged)) return false;
+  take_place(graph, n, std::move(merged));
+  return true;
+}
+
+}  // namespace
+
+bool describe_activation(const Graph& graph, const Node& node, Node* conv) {
   const auto set = [&](const char* name, float alpha, float beta) {
     conv->attributes["activation"] = std::string(name);
     conv->attributes["alpha"] = alpha;
@@ -65,22 +80,6 @@ bool describe(const Graph& graph, const Node& node, Node* conv) {
   }
   return false;
 }
-
-bool fuse_activation(Graph& graph, const Uses& uses, std::size_t n) {
-  const Node& node = graph.nodes[n];
-  if (node.inputs.empty() || node.inputs[0] == ir::kNoValue) return false;
-  const ValueId x = node.inputs[0];
-  const int writer = uses.writer(x);
-  if (writer < 0 || uses.only_reader(x) != static_cast<int>(n)) return false;
-  const Node& conv = graph.nodes[static_cast<std::size_t>(writer)];
-  if (!open_convolution(graph, conv)) return false;
-  Node merged = conv;
-  if (!describe(graph, node, &merged)) return false;
-  take_place(graph, n, std::move(merged));
-  return true;
-}
-
-}  // namespace
 
 Status fuse_convolutions(Graph& graph) {
   rewrite(graph, fuse_residual);

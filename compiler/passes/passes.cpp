@@ -15,6 +15,7 @@ constexpr Pass kPasses[] = {
     {"tokens", recognise_tokens},
     {"channels", recognise_channel_gathers},
     {"fuse", fuse_convolutions},
+    {"sparse", fuse_sparse},
     {"common", merge_common},
     {"dead", remove_dead},
     {"order", order_for_peak},

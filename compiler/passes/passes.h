@@ -36,6 +36,9 @@ Status recognise_tokens(ir::Graph& graph);
 Status recognise_channel_gathers(ir::Graph& graph);
 // A sum with another tensor and an activation go into the convolution in front.
 Status fuse_convolutions(ir::Graph& graph);
+// The same for sparse convolutions, and with them products and sums with a constant per channel, as an imported
+// BatchNormalization of rows is.
+Status fuse_sparse(ir::Graph& graph);
 // Equal constants become one, and equal calls.
 Status merge_common(ir::Graph& graph);
 // Nodes go whose results nobody reads.

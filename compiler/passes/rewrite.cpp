@@ -32,14 +32,14 @@ int Uses::only_reader(ValueId id) const {
   return from < 0 || guards_[static_cast<std::size_t>(from)] == guards_[static_cast<std::size_t>(all[0])] ? all[0] : -1;
 }
 
-void rewrite(Graph& graph, bool (*rule)(Graph& graph, const Uses& uses, std::size_t n)) {
+void rewrite(Graph& graph, bool (*rule)(Graph& graph, const Uses& uses, std::size_t n), Nodes nodes) {
   bool changed = true;
   while (changed) {
     changed = false;
     Uses uses(graph);
     for (std::size_t n = 0; n < graph.nodes.size();) {
-      // Rules know fixed shapes; counted tensors stay as they are.
-      if (ir::is_counted(graph, graph.nodes[n]) || !rule(graph, uses, n)) {
+      const bool counted = ir::is_counted(graph, graph.nodes[n]);
+      if (counted != (nodes == Nodes::kCounted) || !rule(graph, uses, n)) {
         ++n;
         continue;
       }

@@ -30,8 +30,11 @@ class Uses {
 };
 
 // Tries `rule` at every node, over and over, until it matches nowhere; after each match dead nodes go. A rule returns
-// whether it changed the graph, and never undoes what it did, so this ends.
-void rewrite(ir::Graph& graph, bool (*rule)(ir::Graph& graph, const Uses& uses, std::size_t n));
+// whether it changed the graph, and never undoes what it did, so this ends. Most rules know fixed shapes alone: nodes
+// of counted tensors are for those that ask for them, and for them only these.
+enum class Nodes { kFixed, kCounted };
+void rewrite(ir::Graph& graph, bool (*rule)(ir::Graph& graph, const Uses& uses, std::size_t n),
+             Nodes nodes = Nodes::kFixed);
 
 // Everybody who reads `from` reads `to` instead; the writer of `from` is then dead. A result of the graph keeps its
 // name: there the writer of `to` writes `from`. False, and nothing changed, where that cannot be: `to` is an input, a
@@ -41,6 +44,10 @@ bool substitute(ir::Graph& graph, const Uses& uses, ir::ValueId from, ir::ValueI
 // The value of a constant of one f32 element.
 std::optional<float> scalar(const ir::Graph& graph, ir::ValueId id);
 std::span<const float> floats(const ir::Constant& constant);
+
+// An activation as the attributes of a convolution (activation, alpha, beta); false when it is none that a convolution
+// can have.
+bool describe_activation(const ir::Graph& graph, const ir::Node& node, ir::Node* conv);
 
 // Whether the rule of the operator still gives the types that the node's outputs have: for trying a change.
 bool keeps_types(const ir::Graph& graph, const ir::Node& node);
