@@ -276,7 +276,7 @@ class Page {
       out_ +=
           figure(fmt::format("x {:.3f}", sched::budget_scale(problem_, schedule)), "all budgets, with this table kept");
       if (!answer_.levels.empty()) {
-        out_ += figure(percent_text(answer_.levels.front().gap()), "gap to what no table like it can be better than");
+        out_ += figure(percent_text(answer_.levels.front().gap()), "gap to what no valid table can be better than");
       }
       out_ += figure(count_text(schedule.slots.size()), "slots per hyperperiod") + "</ul>";
     }
@@ -399,7 +399,7 @@ class Page {
   void objective() {
     if (answer_.levels.empty()) return;
     HtmlTable table(
-        {{"objective, most important first"}, {"this table", true}, {"none like it below", true}, {"gap", true}});
+        {{"objective, most important first"}, {"this table", true}, {"no table below", true}, {"gap", true}});
     for (const sched::Level& level : answer_.levels) {
       table.row({escaped(level.name), fixed_text(level.value, 4), fixed_text(level.bound, 4),
                  fmt::format("{:.1f} %", level.gap() * 100)});

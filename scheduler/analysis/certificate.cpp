@@ -72,6 +72,9 @@ class Checker {
       case Rule::kSame: return refuse(where, "'same' stands for a whole problem");
       case Rule::kOptions: return options(part, where);
       case Rule::kHomes: return homes(part, where);
+      case Rule::kOrder:
+      case Rule::kReads: return branch(part, where);
+      case Rule::kCircle: return circle(part, where);
     }
     return refuse(where, "unknown rule");
   }
@@ -141,6 +144,200 @@ class Checker {
       fixed_home_[part.stage].clear();
     }
     return {};
+  }
+
+  // ---- orders of jobs and what they read ------------------------------------------------------------------------
+
+  Status branch(const Certificate& part, const std::string& where) {
+    if (part.stage >= problem_.stages.size() || part.other >= problem_.stages.size()) {
+      return refuse(where, "unknown stage");
+    }
+    if (rate(part.stage) == 0 || rate(part.other) == 0) return refuse(where, "a stage's number of jobs is not known");
+    if (!near({part.job, part.other_job})) return refuse(where, "a job too far away");
+    if (part.rule == Rule::kOrder && (!one_slot(part.stage) || !one_slot(part.other))) {
+      return refuse(where, "jobs of several segments may take turns on a core");
+    }
+    if (part.rule == Rule::kOrder && (part.stage == part.other || in_common(part.stage, part.other).empty())) {
+      return refuse(where, "the two need not share a core");
+    }
+    if (part.parts.size() != 2) return refuse(where, std::to_string(part.parts.size()) + " parts of a branch into 2");
+    for (const bool second : {false, true}) {
+      decided_.push_back({&part, second});
+      TAKT_RETURN_IF_ERROR(check_part(part.parts[second ? 1 : 0], where + (second ? " > no" : " > yes")));
+      decided_.pop_back();
+    }
+    return {};
+  }
+
+  // Instants of tables lie on ticks, whose length is not known: their time is a fraction of a nanosecond. A start is
+  // rounded up from it and an end down, so what holds for rounded instants holds within less than two nanoseconds.
+  struct Instant {
+    std::uint32_t stage = 0;
+    std::int64_t job = 0;
+    bool end = false;
+  };
+  struct Inequality {
+    Instant from, to;
+    std::int64_t least = 0;  // `to` comes at least that long behind `from`
+    bool strict = false;     // longer
+  };
+
+  Status circle(const Certificate& part, const std::string& where) const {
+    __extension__ using Wide = __int128;
+    Wide time = 0;
+    bool strict = false;
+    std::optional<Instant> first;
+    Instant at;
+    for (std::size_t i = 0; i < part.steps.size(); ++i) {
+      const std::string step = where + " > step " + std::to_string(i) + " (" + name_of(part.steps[i].kind) + ")";
+      const std::optional<Inequality> next = inequality(part.steps[i]);
+      if (!next) return refuse(step, "nothing that has been decided says so");
+      if (!first) first = at = next->from;
+      const std::int64_t jobs = at.job - next->from.job;
+      if (at.stage != next->from.stage || at.end != next->from.end || jobs % rate(at.stage) != 0) {
+        return refuse(step, "it does not begin where the step before it ends");
+      }
+      at = next->to;
+      at.job += jobs / rate(next->from.stage) * rate(at.stage);
+      time += next->least;
+      strict |= next->strict;
+    }
+    if (!first || at.stage != first->stage || at.end != first->end || (at.job - first->job) % rate(at.stage) != 0) {
+      return refuse(where, "the steps do not lead back to where they begin");
+    }
+    const std::int64_t turns = (at.job - first->job) / rate(at.stage);
+    const Wide excess = time - static_cast<Wide>(turns) * problem_.hyperperiod.ns + (strict ? 1 : 0);
+    constexpr Wide kMost = std::numeric_limits<std::int64_t>::max() / 2;
+    return leaf(part, where, static_cast<std::int64_t>(std::clamp<Wide>(excess, -kMost, kMost)));
+  }
+
+  [[nodiscard]] std::optional<Inequality> inequality(const Certificate::Step& step) const {
+    using Kind = Certificate::Step::Kind;
+    if (step.kind == Kind::kLimit) return by_limit(step);
+    if (step.stage >= problem_.stages.size() || step.other >= problem_.stages.size()) return std::nullopt;
+    if (rate(step.stage) == 0 || rate(step.other) == 0 || !near({step.job, step.other_job})) return std::nullopt;
+    const Instant start{step.stage, step.job, false};
+    const Instant end{step.stage, step.job, true};
+    const Instant other_start{step.other, step.other_job, false};
+    const Instant other_end{step.other, step.other_job, true};
+    switch (step.kind) {
+      case Kind::kSlot: return Inequality{start, end, shortest(step.stage), false};
+      case Kind::kNext: return Inequality{start, {step.stage, step.job + 1, false}, taken(step.stage, {}), false};
+      case Kind::kFirst:
+        if (rate(0) == 0) return std::nullopt;
+        return Inequality{{0, 0, false}, {step.stage, 0, false}, 0, false};
+      case Kind::kLast:
+        if (rate(0) == 0) return std::nullopt;
+        return Inequality{{step.stage, -1, false}, {0, 0, false}, 0, true};
+      case Kind::kBefore: {
+        if (!decided(Rule::kOrder, step.stage, step.job, step.other, step.other_job, false) &&
+            !decided(Rule::kOrder, step.other, step.other_job, step.stage, step.job, true)) {
+          return std::nullopt;
+        }
+        return Inequality{start, other_start, taken(step.stage, in_common(step.stage, step.other)), false};
+      }
+      case Kind::kThere:
+        if (!decided(Rule::kReads, step.stage, step.job, step.other, step.other_job, false)) return std::nullopt;
+        return Inequality{other_end, start, crossing(step.other, step.stage, 0), false};
+      case Kind::kMissed:
+        if (!decided(Rule::kReads, step.stage, step.job, step.other, step.other_job, true)) return std::nullopt;
+        return Inequality{start, other_end, -crossing(step.other, step.stage, problem_.board.clock_error.ns), true};
+      case Kind::kLimit: break;
+    }
+    return std::nullopt;
+  }
+
+  // Of a free-running sensor: how long after the start of a job of the chain's first stage an output may come at most.
+  [[nodiscard]] std::optional<Inequality> by_limit(const Certificate::Step& step) const {
+    if (step.chain >= problem_.chains.size()) return std::nullopt;
+    const Chain& chain = problem_.chains[step.chain];
+    const Sensor& sensor = problem_.sensors[chain.sensor];
+    const std::optional<Duration>& limit = chain.limits[static_cast<std::size_t>(step.quantity)];
+    if (!limit || sensor.phase || step.jobs.size() != chain.stages.size() || !near(step.jobs)) return std::nullopt;
+    const bool forward = step.quantity == Quantity::kReaction || step.quantity == Quantity::kAgeUntilReplaced;
+    bool once = true;  // each stage per hyperperiod: every output is the first of its sample
+    for (std::size_t i = 0; i < chain.stages.size(); ++i) {
+      if (rate(chain.stages[i]) == 0) return std::nullopt;
+      once &= rate(chain.stages[i]) == 1;
+      if (i == 0) continue;
+      const std::int64_t consumer = step.jobs[i] - (forward ? 1 : 0);
+      const std::int64_t producer = step.jobs[i - 1] + (forward ? 0 : 1);
+      if (!decided(Rule::kReads, chain.stages[i], consumer, chain.stages[i - 1], producer, true)) return std::nullopt;
+    }
+    std::int64_t period = longest_period(sensor).ns;
+    if (step.quantity == Quantity::kLatency) {
+      if (!once) return std::nullopt;
+      period = std::min(period, problem_.hyperperiod.ns);
+    }
+    return Inequality{{chain.stages.back(), step.jobs.back(), true},
+                      {chain.stages.front(), step.jobs.front() - (forward ? 1 : 0), false},
+                      sensor.delay_max.ns + period - limit->ns - 2,
+                      true};
+  }
+
+  [[nodiscard]] bool decided(Rule rule, std::uint32_t stage, std::int64_t job, std::uint32_t other,
+                             std::int64_t other_job, bool second) const {
+    return std::any_of(decided_.begin(), decided_.end(), [&](const Decision& decision) {
+      const Certificate& branch = *decision.branch;
+      if (branch.rule != rule || decision.second != second || branch.stage != stage || branch.other != other) {
+        return false;
+      }
+      // The same in another hyperperiod.
+      const std::int64_t jobs = job - branch.job;
+      const std::int64_t other_jobs = other_job - branch.other_job;
+      return jobs % rate(stage) == 0 && other_jobs % rate(other) == 0 && jobs / rate(stage) == other_jobs / rate(other);
+    });
+  }
+
+  static bool near(const std::vector<std::int64_t>& jobs) {
+    constexpr std::int64_t kFarthestJob = 1'000'000;
+    return std::all_of(jobs.begin(), jobs.end(),
+                       [](std::int64_t job) { return -kFarthestJob <= job && job <= kFarthestJob; });
+  }
+  // Jobs per hyperperiod; 0 where that is still open.
+  [[nodiscard]] std::int64_t rate(std::uint32_t stage) const {
+    const std::vector<Choice> left = choices(stage);
+    if (left.empty()) return 0;
+    const bool known =
+        std::all_of(left.begin(), left.end(), [&](const Choice& choice) { return choice.rate == left.front().rate; });
+    return known ? left.front().rate : 0;
+  }
+  [[nodiscard]] bool one_slot(std::uint32_t stage) const {
+    const std::vector<Choice> left = choices(stage);
+    return std::all_of(left.begin(), left.end(),
+                       [](const Choice& choice) { return segments_of(choice.budget).size() == 1; });
+  }
+  // Cores that both have as home; none while a home is open.
+  [[nodiscard]] Cores in_common(std::uint32_t a, std::uint32_t b) const {
+    Cores both;
+    for (const std::uint32_t core : fixed_home_[a]) {
+      if (contains(fixed_home_[b], core)) both.push_back(core);
+    }
+    return both;
+  }
+  // From the start of a job until the next one may start on these cores (none: on any of its own), slack and share of
+  // the reserve included.
+  [[nodiscard]] std::int64_t taken(std::uint32_t stage, const Cores& cores) const {
+    std::optional<std::int64_t> least;
+    each_way(stage, [&](const Choice& choice, const Cores& home, std::int64_t length) {
+      std::int64_t most = length;
+      for (const std::uint32_t core : home) {
+        if (segments_of(choice.budget).size() > 1 || (!cores.empty() && !contains(cores, core))) continue;
+        // The pause is a matter of ticks and of a division, which together lose less than a nanosecond.
+        const double with_reserve = static_cast<double>(length) / (1.0 - problem_.board.cores[core].reserve);
+        most = std::max(most, static_cast<std::int64_t>(std::floor(with_reserve - 0.2)));
+        most = std::max(most, length + problem_.stages[stage].slack.ns - 2);
+      }
+      least = std::min(least.value_or(most), most);
+    });
+    return least.value_or(0);
+  }
+  // The clock error between an output and who reads it; `open` while the homes are not known.
+  [[nodiscard]] std::int64_t crossing(std::uint32_t producer, std::uint32_t consumer, std::int64_t open) const {
+    const Cores& from = fixed_home_[producer];
+    const Cores& to = fixed_home_[consumer];
+    if (from.empty() || to.empty()) return open;
+    return to.size() == 1 && from.back() == to[0] ? 0 : problem_.board.clock_error.ns;
   }
 
   // The sets differ by one core each, and nothing that has been decided tells these two cores apart.
@@ -411,7 +608,34 @@ class Checker {
   std::vector<std::vector<Choice>> options_;
   std::vector<std::optional<std::size_t>> fixed_option_;
   std::vector<Cores> fixed_home_;
+  struct Decision {
+    const Certificate* branch = nullptr;
+    bool second = false;  // of its parts
+  };
+  std::vector<Decision> decided_;
 };
+
+Json step_json(const Problem& problem, const Certificate::Step& step) {
+  using Kind = Certificate::Step::Kind;
+  Json out{{"step", name_of(step.kind)}};
+  if (step.kind == Kind::kLimit) {
+    out["chain"] = problem.chains[step.chain].name;
+    out["quantity"] = kQuantityKeys[static_cast<std::size_t>(step.quantity)];
+    out["jobs"] = step.jobs;
+    return out;
+  }
+  out["stage"] = problem.stages[step.stage].name;
+  if (step.kind != Kind::kFirst && step.kind != Kind::kLast) out["job"] = step.job;
+  if (step.kind == Kind::kBefore || step.kind == Kind::kThere || step.kind == Kind::kMissed) {
+    out["other"] = problem.stages[step.other].name;
+    out["other_job"] = step.other_job;
+  }
+  return out;
+}
+
+bool is_branch(Rule rule) {
+  return rule == Rule::kOptions || rule == Rule::kHomes || rule == Rule::kOrder || rule == Rule::kReads;
+}
 
 Json part_json(const Problem& problem, const Certificate& part) {
   Json out{{"rule", name_of(part.rule)}};
@@ -432,13 +656,24 @@ Json part_json(const Problem& problem, const Certificate& part) {
     case Rule::kUnit: out["unit"] = problem.board.units[part.unit].name; break;
     case Rule::kMutex: out["mutex"] = problem.mutexes[part.mutex].name; break;
     case Rule::kDisparity: out["disparity"] = problem.disparities[part.disparity].name; break;
+    case Rule::kOrder:
+    case Rule::kReads:
+      out["stage"] = problem.stages[part.stage].name;
+      out["job"] = part.job;
+      out["other"] = problem.stages[part.other].name;
+      out["other_job"] = part.other_job;
+      break;
+    case Rule::kCircle:
+      out["steps"] = Json::array();
+      for (const Certificate::Step& step : part.steps) out["steps"].push_back(step_json(problem, step));
+      break;
     case Rule::kMemory: break;
   }
   if (part.rule == Rule::kWindow) {
     out["from_ns"] = part.from.ns;
     out["to_ns"] = part.to.ns;
   }
-  if (part.rule == Rule::kOptions || part.rule == Rule::kHomes) {
+  if (is_branch(part.rule)) {
     out["parts"] = Json::array();
     for (const Certificate& child : part.parts) out["parts"].push_back(part_json(problem, child));
   } else if (part.rule != Rule::kSame) {
@@ -453,13 +688,16 @@ class Reader {
 
   Result<Certificate> part(const nlohmann::json& json, std::size_t depth) const {
     const std::string where = "part at depth " + std::to_string(depth) + ": ";
-    if (depth > 2 * problem_.stages.size()) return fail(Code::kInput, where + "deeper than the problem has choices");
+    if (depth > 2 * problem_.stages.size() + kMostBranches) {
+      return fail(Code::kInput, where + "deeper than any certificate is made");
+    }
     if (!json.is_object()) return fail(Code::kInput, where + "expected an object");
     TAKT_ASSIGN(const std::string rule, text(json, "rule", where));
     Certificate out;
     bool found = false;
-    for (const Rule candidate : {Rule::kChain, Rule::kStage, Rule::kMemory, Rule::kLoad, Rule::kWindow, Rule::kUnit,
-                                 Rule::kMutex, Rule::kDisparity, Rule::kSame, Rule::kOptions, Rule::kHomes}) {
+    for (const Rule candidate :
+         {Rule::kChain, Rule::kStage, Rule::kMemory, Rule::kLoad, Rule::kWindow, Rule::kUnit, Rule::kMutex,
+          Rule::kDisparity, Rule::kSame, Rule::kOptions, Rule::kHomes, Rule::kOrder, Rule::kReads, Rule::kCircle}) {
       if (rule != name_of(candidate)) continue;
       out.rule = candidate;
       found = true;
@@ -467,12 +705,9 @@ class Reader {
     if (!found) return fail(Code::kInput, where + "unknown rule '" + rule + "'");
     if (out.rule == Rule::kChain) {
       TAKT_ASSIGN(out.chain, index(json, "chain", problem_.chains, where));
-      TAKT_ASSIGN(const std::string quantity, text(json, "quantity", where));
-      const auto* key = std::find(std::begin(kQuantityKeys), std::end(kQuantityKeys), quantity);
-      if (key == std::end(kQuantityKeys)) return fail(Code::kInput, where + "unknown quantity '" + quantity + "'");
-      out.quantity = static_cast<Quantity>(key - std::begin(kQuantityKeys));
+      TAKT_ASSIGN(out.quantity, quantity(json, where));
     }
-    if (out.rule == Rule::kStage || out.rule == Rule::kOptions || out.rule == Rule::kHomes) {
+    if (out.rule == Rule::kStage || is_branch(out.rule)) {
       TAKT_ASSIGN(out.stage, index(json, "stage", problem_.stages, where));
     }
     if (out.rule == Rule::kUnit) {
@@ -496,7 +731,20 @@ class Reader {
       TAKT_ASSIGN(out.from.ns, figure(json, "from_ns", where));
       TAKT_ASSIGN(out.to.ns, figure(json, "to_ns", where));
     }
-    if (out.rule == Rule::kOptions || out.rule == Rule::kHomes) {
+    if (out.rule == Rule::kOrder || out.rule == Rule::kReads) {
+      TAKT_ASSIGN(out.job, figure(json, "job", where));
+      TAKT_ASSIGN(out.other, index(json, "other", problem_.stages, where));
+      TAKT_ASSIGN(out.other_job, figure(json, "other_job", where));
+    }
+    if (out.rule == Rule::kCircle) {
+      const auto list = json.find("steps");
+      if (list == json.end() || !list->is_array()) return fail(Code::kInput, where + "'steps' must be a list");
+      for (const nlohmann::json& item : *list) {
+        TAKT_ASSIGN(Certificate::Step next, step(item, where));
+        out.steps.push_back(std::move(next));
+      }
+    }
+    if (is_branch(out.rule)) {
       const auto list = json.find("parts");
       if (list == json.end() || !list->is_array()) return fail(Code::kInput, where + "'parts' must be a list");
       for (const nlohmann::json& item : *list) {
@@ -516,15 +764,64 @@ class Reader {
   }
 
  private:
+  // Branches over orders and reads on one path, at most: the reader calls itself for each.
+  static constexpr std::size_t kMostBranches = 1000;
+
+  Result<Certificate::Step> step(const nlohmann::json& json, const std::string& where) const {
+    using Kind = Certificate::Step::Kind;
+    if (!json.is_object()) return fail(Code::kInput, where + "a step must be an object");
+    TAKT_ASSIGN(const std::string kind, text(json, "step", where));
+    Certificate::Step out;
+    bool found = false;
+    for (const Kind candidate : {Kind::kSlot, Kind::kNext, Kind::kFirst, Kind::kLast, Kind::kBefore, Kind::kThere,
+                                 Kind::kMissed, Kind::kLimit}) {
+      if (kind != name_of(candidate)) continue;
+      out.kind = candidate;
+      found = true;
+    }
+    if (!found) return fail(Code::kInput, where + "unknown step '" + kind + "'");
+    if (out.kind == Kind::kLimit) {
+      TAKT_ASSIGN(out.chain, index(json, "chain", problem_.chains, where));
+      TAKT_ASSIGN(out.quantity, quantity(json, where));
+      const auto list = json.find("jobs");
+      if (list == json.end() || !list->is_array()) return fail(Code::kInput, where + "'jobs' must be a list");
+      for (const nlohmann::json& item : *list) {
+        TAKT_ASSIGN(const std::int64_t job, figure(item, std::string("jobs"), where));
+        out.jobs.push_back(job);
+      }
+      return out;
+    }
+    TAKT_ASSIGN(out.stage, index(json, "stage", problem_.stages, where));
+    if (out.kind != Kind::kFirst && out.kind != Kind::kLast) {
+      TAKT_ASSIGN(out.job, figure(json, "job", where));
+    }
+    if (out.kind == Kind::kBefore || out.kind == Kind::kThere || out.kind == Kind::kMissed) {
+      TAKT_ASSIGN(out.other, index(json, "other", problem_.stages, where));
+      TAKT_ASSIGN(out.other_job, figure(json, "other_job", where));
+    }
+    return out;
+  }
+
+  static Result<Quantity> quantity(const nlohmann::json& json, const std::string& where) {
+    TAKT_ASSIGN(const std::string name, text(json, "quantity", where));
+    const auto* key = std::find(std::begin(kQuantityKeys), std::end(kQuantityKeys), name);
+    if (key == std::end(kQuantityKeys)) return fail(Code::kInput, where + "unknown quantity '" + name + "'");
+    return static_cast<Quantity>(key - std::begin(kQuantityKeys));
+  }
+
+  static Result<std::int64_t> figure(const nlohmann::json& item, const std::string& key, const std::string& where) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 60;
+    if (!item.is_number_integer() ||
+        (item.is_number_unsigned() && item.get<std::uint64_t>() > static_cast<std::uint64_t>(kMost)) ||
+        std::abs(item.get<std::int64_t>() / 2) > kMost / 2) {
+      return fail(Code::kInput, where + "'" + key + "' must hold whole numbers");
+    }
+    return item.get<std::int64_t>();
+  }
   static Result<std::int64_t> figure(const nlohmann::json& json, const char* key, const std::string& where) {
     const auto item = json.find(key);
-    constexpr std::int64_t kMost = std::int64_t{1} << 60;
-    if (item == json.end() || !item->is_number_integer() ||
-        (item->is_number_unsigned() && item->get<std::uint64_t>() > static_cast<std::uint64_t>(kMost)) ||
-        std::abs(item->get<std::int64_t>() / 2) > kMost / 2) {
-      return fail(Code::kInput, where + "'" + key + "' must be a whole number");
-    }
-    return item->get<std::int64_t>();
+    if (item == json.end()) return fail(Code::kInput, where + "'" + key + "' is missing");
+    return figure(*item, std::string(key), where);
   }
   template <class T>
   static Result<std::uint32_t> index(const nlohmann::json& item, const std::vector<T>& list, const char* key,

@@ -142,7 +142,7 @@ std::string provenance_text(const Budget& budget) {
 }
 
 void count_leaves(const Certificate& part, std::size_t& leaves, std::size_t& branches) {
-  if (part.rule == Certificate::Rule::kOptions || part.rule == Certificate::Rule::kHomes) {
+  if (!part.parts.empty()) {
     ++branches;
     for (const Certificate& child : part.parts) count_leaves(child, leaves, branches);
   } else if (part.rule != Certificate::Rule::kSame) {
@@ -306,7 +306,7 @@ std::string skips_text(const Problem& problem, const Schedule& schedule) {
 
 std::string levels_text(const Answer& answer) {
   if (answer.levels.empty()) return "";
-  std::vector<std::vector<std::string>> rows{{"level", "table", "none like it below", "gap"}};
+  std::vector<std::vector<std::string>> rows{{"level", "table", "no table below", "gap"}};
   for (const Level& level : answer.levels) {
     char value[32];
     char bound[32];
@@ -315,7 +315,7 @@ std::string levels_text(const Answer& answer) {
     rows.push_back({level.name, value, bound, percent_text(level.gap())});
   }
   return "\nObjective, most important first\n" + columns(rows, 1, 4) +
-         "  like it: with the same choices, each slot followed by its core's share of the reserve\n";
+         "  no table below: no valid one with the same rates, variants and numbers of cores\n";
 }
 
 std::string loads_text(const Problem& problem, const Schedule& schedule, std::optional<double> with_new_table) {

@@ -13,6 +13,9 @@ namespace takt::sched {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
+// What rounding a start up and an end down may take from a slot beyond the fraction of its own length.
+std::int64_t rounding(const TickClock& clock) { return clock.hyperperiod.ns % clock.ticks == 0 ? 0 : 1; }
+
 constexpr Duration kMostTime = seconds(1000);  // of a budget or guard, as in a problem that passes check()
 
 // What of a table is checked. Scaled budgets keep bindings that a shorter producer would no longer make exact.
@@ -51,6 +54,8 @@ class Validator {
     TAKT_RETURN_IF_ERROR(gap());
     rule("slack");
     TAKT_RETURN_IF_ERROR(slack());
+    rule("reserve");
+    TAKT_RETURN_IF_ERROR(reserve());
     rule("memory");
     TAKT_RETURN_IF_ERROR(memory());
     rule("idle");
@@ -282,7 +287,9 @@ class Validator {
       const bool last = slot.segment + 1 == segments_[slot.stage].size();
       const std::int64_t budget = segments_[slot.stage][slot.segment].time.ns;
       const std::int64_t need = wakeup + budget + (last ? publish : 0);
-      const std::int64_t have = end_ns(slot) - start_ns(slot);
+      // As it stands, and wherever it may begin: a slot's length says by itself whether it is long enough.
+      const std::int64_t anywhere = schedule_.clock.end_at(0, slot.end - slot.start).ns - rounding(schedule_.clock);
+      const std::int64_t have = std::min(end_ns(slot) - start_ns(slot), anywhere);
       if (have < need) {
         return refuse(name(slot) + " is " + ms_text({have}) + " long; w + budget" + (last ? " + p" : "") + " is " +
                       ms_text({need}));
@@ -415,6 +422,27 @@ class Validator {
     return {};
   }
 
+  // The housekeeping reserve comes in small change: behind every slot the core stays free for the reserve's share of
+  // slot and pause, so that what runs there waits for one slot at most, not for all of them.
+  Status reserve() const {
+    for (std::uint32_t c = 0; c < problem_.board.cores.size(); ++c) {
+      const Core& core = problem_.board.cores[c];
+      TAKT_RETURN_IF_ERROR(each_pair(on_core(c), [&](const Stretch& one, const Stretch& next) -> Status {
+        const auto keeps = [&](std::int64_t slot, std::int64_t to_next) {
+          return static_cast<double>(to_next) * (1.0 - core.reserve) + 1e-6 >= static_cast<double>(slot);
+        };
+        if (keeps(one.end - one.start, next.start - one.start) &&
+            keeps(one.end_ns - one.start_ns, next.start_ns - one.start_ns)) {
+          return {};
+        }
+        return refuse(name(*one.slot) + " is followed by the " + name(*next.slot) + " after " +
+                      ms_text({next.start_ns - one.end_ns}) + "; of slot and pause " + percent_text(core.reserve) +
+                      " stay free on '" + core.name + "' for its housekeeping reserve");
+      }));
+    }
+    return {};
+  }
+
   // Resident bytes of the chosen variants, and the arenas of jobs that run at the same time.
   Status memory() const {
     if (problem_.board.memory == 0) return {};
@@ -446,12 +474,6 @@ class Validator {
     for (std::uint32_t c = 0; c < problem_.board.cores.size(); ++c) {
       const Core& core = problem_.board.cores[c];
       const analysis::Load load(problem_, schedule_, c);
-      const std::int64_t hyperperiod = problem_.hyperperiod.ns;
-      const auto free = static_cast<double>(hyperperiod - load.busy());
-      if (free < core.reserve * static_cast<double>(hyperperiod)) {
-        return refuse("core '" + core.name + "' has " + percent_text(free / static_cast<double>(hyperperiod)) +
-                      " idle time, its housekeeping reserve is " + percent_text(core.reserve));
-      }
       const double fullest = static_cast<double>(load.fullest(kSecond)) / static_cast<double>(kSecond);
       if (fullest > 1.0 - kLeastIdleShare) {
         return refuse("core '" + core.name + "' is busy for " + percent_text(fullest) + " of a second; at least " +
@@ -490,7 +512,8 @@ class Validator {
                           std::to_string(-static_cast<std::int64_t>(binding.producer_shift)) + " hyperperiods ago");
           }
           const std::int64_t there = end_ns(producer) + binding.producer_shift * problem_.hyperperiod.ns + error.ns;
-          if (there > start_ns(consumer)) {
+          const Tick there_ticks = producer.end + binding.producer_shift * ticks + schedule_.clock.ticks_up(error);
+          if (there > start_ns(consumer) || there_ticks > consumer.start) {
             return refuse(where + "the bound job's output is there at " + ms_text({there}) + ", " +
                           ms_text({there - start_ns(consumer)}) + " after the start");
           }
@@ -605,7 +628,7 @@ bool holds_with(const Problem& problem, const Schedule& schedule, std::optional<
     }
     const std::vector<Segment> segments = segments_of(table.choices[slot.stage].budget);
     if (slot.segment + 1 < segments.size()) publish = 0;
-    const Duration length{wakeup + segments[slot.segment].time.ns + publish + 2};
+    const Duration length{wakeup + segments[slot.segment].time.ns + publish + rounding(table.clock)};
     slot.end = slot.start + table.clock.ticks_up(length);
   }
   return Validator(scaled, table, {true, false, false}).run().has_value();

@@ -14,12 +14,13 @@ struct ValidateOptions {
   bool limits = true;  // also refuse bounds above the limits of the chains
 };
 
-// Resources, common start of a gang, slot >= w + budget (+ p), slack, order and home cores of a stage's jobs, order of
-// a job's segments and the resource of each, units, guards, mutexes, what may not run beside a budget, the gap of a
-// phase lock, housekeeping reserve, 6 % idle time in every window of one second, precedence with clock error, bindings
-// exact, recorded bounds equal to the walk, limits, memory. In ticks around the circle and again in rounded
-// nanoseconds. kGate names the rule (choices, clock, jobs, segments, windows, resources, units, guard, mutexes,
-// interference, gap, slack, memory, idle, bindings, bounds, limits), slot and figure.
+// Resources, common start of a gang, slot >= w + budget (+ p) wherever it begins, slack, order and home cores of a
+// stage's jobs, order of a job's segments and the resource of each, units, guards, mutexes, what may not run beside a
+// budget, the gap of a phase lock, housekeeping reserve spread behind every slot, 6 % idle time in every window of one
+// second, precedence with clock error, bindings exact, recorded bounds equal to the walk, limits, memory. In ticks
+// around the circle and again in rounded nanoseconds. kGate names the rule (choices, clock, jobs, segments, windows,
+// resources, units, guard, mutexes, interference, gap, slack, reserve, memory, idle, bindings, bounds, limits), slot
+// and figure.
 Status validate(const Problem& problem, const Schedule& schedule, const ValidateOptions& options = {});
 
 // Exact bounds of the four quantities, each by its own walk over the exact bindings, outputs at slot ends, no skips

@@ -23,7 +23,7 @@ inline constexpr std::size_t kMaxGang = 2;  // cores of one job in this version
 struct Core {
   std::string name;
   int cpu = 0;              // index for affinity
-  double reserve = 0;       // share of every hyperperiod kept free of jobs for housekeeping, 0..1
+  double reserve = 0;       // for housekeeping, 0..1: of every slot and the pause behind it, so of every hyperperiod
   Duration wakeup_window;   // w: how late a job may begin
   Duration publish_window;  // p: how long publication may take
 };
@@ -290,8 +290,8 @@ const char* name_of(Verdict verdict);
 
 struct Certificate;  // certificate.h
 
-// One level of the objective, most important first: what the table has, and what no table like it can be better than:
-// of its choices, with each slot followed by its core's share of the reserve (scheduler/synthesis/README.md).
+// One level of the objective, most important first: what the table has, and what no valid table of the same choices
+// (rates, variants, core counts) can be better than.
 struct Level {
   std::string name;
   double value = 0;

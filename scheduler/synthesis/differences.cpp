@@ -569,11 +569,12 @@ void Differences::probe() {
     if (!is_open(lit) || edges_of_[index(lit)].empty()) continue;
     new_level();
     assign(lit, kNoReason);
-    const bool possible = propagate();
-    backtrack(0);
-    if (possible) continue;
-    assign(negated(lit), kNoReason);
-    if (!propagate()) {
+    if (propagate()) {
+      backtrack(0);
+      continue;
+    }
+    // Learned like any conflict, so that every circle that it rests on is noted.
+    if (!resolve() || !propagate()) {
       broken_ = true;
       return;
     }

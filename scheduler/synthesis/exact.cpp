@@ -840,13 +840,16 @@ bool Model::accept() {
     std::stable_sort(by_load.begin(), by_load.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return load(a) > load(b); });
     Tick sum = 0;
+    std::int64_t lost = 0;  // ns, that rounding may take from slots
     std::vector<Lit> clause;
+    const auto too_much = [&] { return sum > allowed + clock_.ticks_up({lost}); };
     for (const std::uint32_t stage : by_load) {
       sum += load(stage);
+      lost += 2 * tasks_[stage].jobs;
       clause.push_back(negated(tasks_[stage].home[home_of(stage)]));
-      if (sum > allowed) break;
+      if (too_much()) break;
     }
-    if (sum <= allowed) continue;
+    if (!too_much()) continue;
     solver_.add_clause(std::move(clause));
     return false;
   }

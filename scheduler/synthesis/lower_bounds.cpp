@@ -9,6 +9,7 @@
 
 #include "scheduler/model/text.h"
 #include "scheduler/synthesis/options.h"
+#include "scheduler/synthesis/orders.h"
 
 namespace takt::sched {
 namespace {
@@ -744,7 +745,7 @@ class Prover {
       }
       return out;
     }
-    return std::nullopt;
+    return refute_by_orders(problem_, options_, homes_, branches_);
   }
 
  private:
@@ -793,6 +794,7 @@ class Prover {
 
   const Problem& problem_;
   std::uint64_t nodes_;
+  std::uint64_t branches_ = std::min<std::uint64_t>(nodes_, 10'000);  // over orders, which cost far more than a rule
   Options options_;
   Homes homes_;
 };

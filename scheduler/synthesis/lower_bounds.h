@@ -46,8 +46,8 @@ double least_worst_disparity(const Problem& problem);
 // when that would take long to find out.
 std::string refute_partition(const Problem& problem, const Options& options);
 
-// A certificate for the whole problem: branches over options, then over home cores, with leaves from refute(). nullopt
-// when a branch stays open or more than `nodes` would be needed.
+// A certificate for the whole problem: branches over options, then over home cores, with leaves from refute(), then
+// over orders of jobs (orders.h). nullopt when a branch stays open or more than `nodes` would be needed.
 std::optional<Certificate> prove_infeasible(const Problem& problem, std::uint64_t nodes);
 
 }  // namespace takt::sched

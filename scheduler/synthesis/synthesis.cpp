@@ -147,7 +147,7 @@ Schedule to_schedule(const Problem& problem, const Table& table) {
   return schedule;
 }
 
-// The levels of the objective, each with what no table like it can be better than (Level); `worst` as proved.
+// The levels of the objective, each with what no valid table can be better than (Level); `worst` as proved.
 std::vector<Level> levels_of(const Problem& problem, const Table& table, double worst) {
   const Score score = Evaluator(problem).score(table);
   Options options;
@@ -324,7 +324,6 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
   }
   const auto out_of_time = [&] { return until && Search::Clock::now() >= *until; };
   bool all_listed = true;
-  bool all_refuted = true;
   std::string first_refusal;  // why the preferred combination was not taken
   std::size_t tried = 0;
   std::size_t refuted = 0;
@@ -354,7 +353,6 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
         continue;
       }
       ++tried;
-      all_refuted = false;
       Search search(problem, choices, options.seed, until);
       const std::uint64_t allowance = std::min(share, options.node_limit - nodes);
       SearchResult result = search.construct(allowance / 2);
@@ -400,7 +398,7 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
       }
       if (result.table && (!best.table || result.score.better_than(best.score))) best = std::move(result);
     }
-    all_refuted &= gangs_listed;
+    all_listed &= gangs_listed;
     if (nodes >= options.node_limit || out_of_time()) {
       all_listed = false;
       answer.cut_by_time = out_of_time();
@@ -408,30 +406,31 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
     }
   }
   std::optional<Certificate> certificate;
-  if (all_refuted && all_listed) certificate = prove_infeasible(problem, options.node_limit);
+  const bool none = exactly_refuted == tried && all_listed;
+  if (none) certificate = prove_infeasible(problem, options.node_limit);
   if (certificate) {
     answer.verdict = Verdict::kInfeasible;
     answer.certificate = std::make_shared<const Certificate>(std::move(*certificate));
     answer.reason = first_refusal;
-    if (refuted > 1) {
+    if (tried > 0) {
+      answer.reason = "no order of the jobs around the hyperperiod, on any cores, keeps all limits; " + first_refusal;
+    } else if (refuted > 1) {
       answer.reason += " (the other " + std::to_string(refuted - 1) +
                        " combinations of variant, rate and cores fall to the same rules)";
     }
     return answer;
   }
   answer.verdict = Verdict::kUndecided;
-  if (all_refuted && all_listed) {
+  if (tried == 0 && all_listed) {
     answer.reason = first_refusal + ". The complete proof needs more than " + std::to_string(options.node_limit) +
                     " nodes; search longer";
     return answer;
   }
-  answer.reason =
-      "no table was found within " + std::to_string(options.node_limit) + " nodes over " + std::to_string(tried) +
-      (tried == 1 ? " combination" : " combinations") + " of variant, rate and cores, and " +
-      (exactly_refuted == tried && all_listed
-           ? "an exact search finds that none exists with each core's reserve spread behind its slots, but no "
-             "rule proves it in a way that can be replayed. "
-           : "no rule proves that none exists. ");
+  answer.reason = "no table was found within " + std::to_string(options.node_limit) + " nodes over " +
+                  std::to_string(tried) + (tried == 1 ? " combination" : " combinations") +
+                  " of variant, rate and cores, and " +
+                  (none ? "an exact search finds that none exists, but not in a way that can be replayed. "
+                        : "no rule proves that none exists. ");
   if (best.table) {
     answer.schedule = to_schedule(problem, *best.table);
     answer.levels = levels_of(problem, *best.table, least_worst(problem, best.table->choices()));

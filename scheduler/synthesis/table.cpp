@@ -7,8 +7,6 @@
 namespace takt::sched {
 namespace {
 
-constexpr Duration kRounding{2};  // start rounded up and end rounded down: less than one nanosecond each
-
 constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();  // owns the gap of a phase lock
 
 // The first start in [from, latest] at which all that is taken is free.
@@ -86,6 +84,8 @@ std::vector<Step> Table::steps(std::size_t stage, const std::vector<std::uint32_
   const std::size_t all_cores = problem_->board.cores.size();
   const std::size_t all_units = problem_->board.units.size();
   const std::vector<Segment> segments = segments_of(budget);
+  // Wherever a slot begins: where ticks are no whole nanoseconds, rounding its start up may cost it one.
+  const Duration rounding{problem_->hyperperiod.ns % clock_.ticks == 0 ? 0 : 1};
   std::vector<Step> out;
   Tick offset = 0;
   for (std::size_t i = 0; i < segments.size(); ++i) {
@@ -93,8 +93,7 @@ std::vector<Step> Table::steps(std::size_t stage, const std::vector<std::uint32_
     Step step;
     step.offset = offset;
     step.on_cores = !segment.unit;
-    step.length =
-        clock_.ticks_up(wakeup + segment.time + (i + 1 == segments.size() ? publish : Duration{}) + kRounding);
+    step.length = clock_.ticks_up(wakeup + segment.time + (i + 1 == segments.size() ? publish : Duration{}) + rounding);
     if (segment.unit) {
       step.takes.push_back(
           {all_cores + *segment.unit, step.length + clock_.ticks_up(segment.guard + problem_->board.clock_error)});
@@ -138,7 +137,8 @@ std::optional<std::size_t> Table::arena_line(std::size_t stage) const {
 
 Tick Table::occupied(std::size_t stage, Tick length, std::size_t core) const {
   const double share = problem_->board.cores[core].reserve;
-  const auto with_reserve = static_cast<Tick>(std::ceil(static_cast<double>(length) / (1.0 - share)));
+  constexpr double kNothing = 5e-7;  // of a tick: an error of the division
+  const auto with_reserve = static_cast<Tick>(std::ceil(static_cast<double>(length) / (1.0 - share) - kNothing));
   return std::max(with_reserve, length + std::max(behind_, clock_.ticks_up(problem_->stages[stage].slack)));
 }
 

@@ -103,8 +103,8 @@ TEST_F(Schedule, SaysWhatWouldFitAndWritesPageAndProof) {
   const Answer no = takt({"schedule", problem, "--html", path("t.html"), "--certificate", path("t.json")});
   EXPECT_EQ(no.code, 1);
   EXPECT_THAT(no.out, HasSubstr("What would fit (each by itself, tried)"));
-  EXPECT_THAT(no.out, HasSubstr("--what-if detection.budget=8.7ms"));
-  EXPECT_THAT(slurp(path("t.html")), HasSubstr("--what-if detection.budget=8.7ms"));
+  EXPECT_THAT(no.out, HasSubstr("--what-if detection.budget=8.8ms"));
+  EXPECT_THAT(slurp(path("t.html")), HasSubstr("--what-if detection.budget=8.8ms"));
   EXPECT_EQ(takt({"schedule", problem, "--check", path("t.json")}).code, 0);
   const Answer other = takt({"schedule", problem, "--what-if", "drive.latency=70ms", "--check", path("t.json")});
   EXPECT_EQ(other.code, 1);

@@ -182,7 +182,7 @@ int graphs(const bench::Size& size, double seconds, std::uint64_t seeds) {
     const Level& level = answer.levels.front();
     worst_gap = std::max(worst_gap, level.gap());
     proved += level.gap() < 0.001 ? 1 : 0;
-    std::fprintf(stderr, "  seed %llu: %zu jobs, worst bound / limit %.4f, no table like it below %.4f\n",
+    std::fprintf(stderr, "  seed %llu: %zu jobs, worst bound / limit %.4f, no table below %.4f\n",
                  static_cast<unsigned long long>(seed), answer.schedule->slots.size(), level.value, level.bound);
   }
   std::printf(

@@ -6,7 +6,9 @@
 #include <random>
 
 #include "scheduler/analysis/certificate.h"
+#include "scheduler/analysis/validate.h"
 #include "scheduler/model/certificate.h"
+#include "scheduler/synthesis/lower_bounds.h"
 #include "scheduler/synthesis/synthesis.h"
 #include "tests/scheduler/synthesis/infeasible.h"
 #include "tests/scheduler/synthesis/problems.h"
@@ -131,6 +133,143 @@ TEST(Certificate, NothingIsProvedAboutFeasibleProblems) {
     ASSERT_TRUE(answer.certificate);
     EXPECT_FALSE(check_certificate(problem, *answer.certificate)) << seed;
   }
+}
+
+// The best table's worst bound / limit is proved first; then every limit is set to what it needs, and to a little less.
+struct Contended {
+  Problem met;      // a table keeps its limits to the nanosecond
+  Problem not_met;  // none does
+};
+std::optional<Contended> contended(std::uint64_t seed) {
+  Contended out;
+  out.met = test::contended_problem(seed);
+  if (!check(out.met)) return std::nullopt;
+  const Answer best = synthesize(out.met, {1, 20'000});
+  if (best.verdict != Verdict::kFeasible || best.levels[0].gap() > 1e-4) return std::nullopt;
+  out.not_met = out.met;
+  for (std::size_t c = 0; c < out.met.chains.size(); ++c) {
+    for (std::size_t q = 0; q < kQuantities; ++q) {
+      if (!out.met.chains[c].limits[q]) continue;
+      const auto part = static_cast<double>(out.met.chains[c].limits[q]->ns) * best.levels[0].value;
+      out.not_met.chains[c].limits[q] = Duration{static_cast<std::int64_t>(part * 0.9995)};
+      out.met.chains[c].limits[q] = best.schedule->bounds[c].bounds[q];
+    }
+  }
+  EXPECT_TRUE(validate(out.met, *best.schedule)) << seed;
+  return out;
+}
+
+bool has(const Certificate& part, Rule rule) {
+  return part.rule == rule ||
+         std::any_of(part.parts.begin(), part.parts.end(), [&](const Certificate& child) { return has(child, rule); });
+}
+
+// What no rule refutes by itself: orders of jobs and what they can read, branch by branch.
+TEST(Certificate, OrdersAreProvedByBranchingAndChecked) {
+  std::map<std::string, int> leaves;
+  int proved = 0;
+  int undecided = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    const std::optional<Contended> problems = contended(seed);
+    if (!problems) continue;
+    // A problem that has a table is never refuted, however little is left.
+    EXPECT_FALSE(prove_infeasible(problems->met, 2000)) << seed;
+    const Problem& problem = problems->not_met;
+    const Answer answer = synthesize(problem, {1, 20'000});
+    ASSERT_NE(answer.verdict, Verdict::kFeasible) << problem.name;
+    if (!answer.certificate) {
+      ++undecided;
+      continue;
+    }
+    const Status holds = check_certificate(problem, *answer.certificate);
+    EXPECT_TRUE(holds) << problem.name << ": " << holds.error().message;
+    if (!has(*answer.certificate, Rule::kCircle)) continue;
+    ++proved;
+    count(*answer.certificate, leaves);
+    EXPECT_FALSE(check_certificate(problems->met, *answer.certificate)) << seed;
+    const std::string text = certificate_json(problem, *answer.certificate);
+    const Result<Certificate> again = read_certificate(problem, text);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(certificate_json(problem, *again), text);
+    EXPECT_TRUE(check_certificate(problem, *again));
+  }
+  std::cout << proved << " problems, " << undecided << " undecided\n";
+  for (const auto& [rule, n] : leaves) std::cout << rule << ": " << n << " leaves\n";
+  EXPECT_GE(proved, 40);
+  EXPECT_LE(undecided * 20, proved);
+}
+
+TEST(Certificate, MutatedBranchesAreRefused) {
+  std::map<std::string, int> refused;
+  int all = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const std::optional<Contended> problems = contended(seed);
+    if (!problems) continue;
+    const Problem& problem = problems->not_met;
+    const Answer answer = synthesize(problem, {1, 20'000});
+    if (!answer.certificate || !has(*answer.certificate, Rule::kCircle)) continue;
+    const std::string original = certificate_json(problem, *answer.certificate);
+    if (original.size() > 200'000) continue;
+    std::mt19937_64 random(seed);
+    const auto mutate = [&](const char* name, const std::function<bool(Certificate&)>& change) {
+      for (int trial = 0; trial < 8; ++trial) {
+        Certificate certificate = *answer.certificate;
+        if (!change(part_of(certificate, random)) || certificate_json(problem, certificate) == original) continue;
+        ++all;
+        const Status status = check_certificate(problem, certificate);
+        EXPECT_FALSE(status) << problem.name << ": " << name << " is accepted\n"
+                             << original << "\nchanged:\n"
+                             << certificate_json(problem, certificate);
+        if (!status) ++refused[name];
+      }
+    };
+    const auto is_branch = [](const Certificate& part) {
+      return part.rule == Rule::kOrder || part.rule == Rule::kReads;
+    };
+    const auto step = [&](Certificate& part) { return &part.steps[random() % part.steps.size()]; };
+    mutate("excess", [&](Certificate& part) { return part.rule == Rule::kCircle && (++part.excess, true); });
+    mutate("lost part", [&](Certificate& part) { return is_branch(part) && (part.parts.pop_back(), true); });
+    mutate("parts the other way round",
+           [&](Certificate& part) { return is_branch(part) && (std::swap(part.parts[0], part.parts[1]), true); });
+    mutate("branch over another job", [&](Certificate& part) { return is_branch(part) && (part.job += 1, true); });
+    mutate("branch over another question", [&](Certificate& part) {
+      if (!is_branch(part)) return false;
+      part.rule = part.rule == Rule::kOrder ? Rule::kReads : Rule::kOrder;
+      return true;
+    });
+    mutate("one part for both", [&](Certificate& part) {
+      if (!is_branch(part)) return false;
+      Certificate first = part.parts[0];
+      part = std::move(first);
+      return true;
+    });
+    mutate("lost step", [&](Certificate& part) {
+      if (part.rule != Rule::kCircle) return false;
+      part.steps.erase(part.steps.begin() + (step(part) - part.steps.data()));
+      return true;
+    });
+    mutate("step of another job", [&](Certificate& part) {
+      if (part.rule != Rule::kCircle) return false;
+      Certificate::Step& other = *step(part);
+      if (other.kind == Certificate::Step::Kind::kLimit) return other.jobs.front() -= 1, true;
+      // These speak of no job; a slot or the next job are the same in every hyperperiod.
+      return other.kind != Certificate::Step::Kind::kFirst && other.kind != Certificate::Step::Kind::kLast &&
+             other.kind != Certificate::Step::Kind::kSlot && other.kind != Certificate::Step::Kind::kNext &&
+             (other.job -= 1, true);
+    });
+    mutate("no steps", [&](Certificate& part) { return part.rule == Rule::kCircle && (part.steps.clear(), true); });
+    mutate("jobs beyond any number", [&](Certificate& part) {
+      if (part.rule != Rule::kCircle) return is_branch(part) && (part.other_job = std::int64_t{1} << 60, true);
+      Certificate::Step& far = *step(part);
+      far.job = std::int64_t{1} << 60;
+      far.jobs.assign(far.jobs.size(), std::int64_t{-1} << 60);
+      return far.kind != Certificate::Step::Kind::kFirst && far.kind != Certificate::Step::Kind::kLast;
+    });
+  }
+  for (const auto& [name, n] : refused) std::cout << name << ": " << n << " refused\n";
+  std::cout << all << " mutations\n";
+  EXPECT_GE(all, 200);
+  EXPECT_EQ(refused.size(), 10u);
 }
 
 TEST(Certificate, UnreadableFilesAreRefusedWithAPlace) {

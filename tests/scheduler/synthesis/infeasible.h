@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 
@@ -119,6 +120,64 @@ inline Problem infeasible_problem(std::uint64_t seed) {
       return named("memory");
     }
   }
+}
+
+// Few stages that are in each other's way on one or two cores, every fourth problem with several jobs of a stage, every
+// third with a reserve; each chain is limited in one of the quantities, far above what it needs.
+inline Problem contended_problem(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random() % n); };
+  Problem problem;
+  problem.name = "contended " + std::to_string(seed);
+  problem.board = two_cores(0);
+  for (Core& core : problem.board.cores) core.reserve = seed % 3 == 0 ? 0.2 : 0;
+  const auto cores = 1 + below(2);
+  if (cores == 1) problem.board.cores.pop_back();
+  problem.hyperperiod = milliseconds(100);
+  const auto stages = static_cast<std::uint32_t>(3 + below(4));
+  const bool several = seed % 4 == 1;
+  const std::int64_t load = 400 + 100 * below(4);  // thousandths
+  std::vector<bool> read(stages, false);
+  for (std::uint32_t i = 0; i < stages; ++i) {
+    const std::int64_t rate = several ? 1 + below(3) : 1;
+    const std::int64_t share = load * cores * (5 + below(11)) / (10 * stages * rate);  // 0.1 ms
+    Stage next = stage("stage" + std::to_string(i), {rate}, {variant("full", microseconds(share * 100 + 100))});
+    if (i < 2) {
+      problem.sensors.push_back(free_sensor("sensor" + std::to_string(i), 10, {}, milliseconds(below(5))));
+      next.inputs.push_back(from_sensor("sensor", i));
+    } else {
+      next.inputs.push_back(from_stage("from", static_cast<std::uint32_t>(below(i))));
+      read[next.inputs[0].source] = true;
+      const auto also = static_cast<std::uint32_t>(below(i));
+      if (also != next.inputs[0].source) next.inputs.push_back(from_stage("also", also));
+      read[also] = true;
+    }
+    problem.stages.push_back(next);
+  }
+  // Every path to an output that nobody reads; four times what it would need alone, so that they compete.
+  const std::size_t quantity = several && seed / 2 % 4 == 0 ? 1 : seed / 2 % 4;
+  const std::function<void(std::vector<std::uint32_t>)> back = [&](const std::vector<std::uint32_t>& path) {
+    for (const Input& input : problem.stages[path.front()].inputs) {
+      if (!input.from_sensor) {
+        std::vector<std::uint32_t> longer = path;
+        longer.insert(longer.begin(), input.source);
+        back(longer);
+        continue;
+      }
+      if (problem.chains.size() == 8) return;
+      Duration alone = milliseconds(quantity % 2 == 0 ? 100 : 200);
+      for (const std::uint32_t each : path) {
+        alone += problem.stages[each].variants[0].budgets[0].time + microseconds(1500);
+      }
+      problem.chains.push_back(
+          chain("chain" + std::to_string(problem.chains.size()), input.source, path, std::nullopt, std::nullopt));
+      problem.chains.back().limits[quantity] = alone * 4;
+    }
+  };
+  for (std::uint32_t last = 0; last < stages; ++last) {
+    if (!read[last]) back({last});
+  }
+  return problem;
 }
 
 }  // namespace takt::sched::test

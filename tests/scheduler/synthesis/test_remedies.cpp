@@ -58,8 +58,8 @@ TEST(Remedies, TheTextbookCaseIsToldWhatToDo) {
   std::string all;
   for (const Remedy& remedy : found) all += remedy.words + " | " + remedy.change + "\n";
   // 60 ms leave detection 60 - 30.4 - 20.4 - 0.4 = 8.8 ms, less what slots lose to whole ticks.
-  EXPECT_THAT(all, AllOf(HasSubstr("detection.budget=8.7ms"), HasSubstr("on one core or on two"),
-                         HasSubstr("drive.latency=91.3ms"), HasSubstr("1.00 GB resident (memory alone)"),
+  EXPECT_THAT(all, AllOf(HasSubstr("detection.budget=8.8ms"), HasSubstr("on one core or on two"),
+                         HasSubstr("drive.latency=91.2ms"), HasSubstr("1.00 GB resident (memory alone)"),
                          HasSubstr("(beside the memory)")))
       << all;
 }
