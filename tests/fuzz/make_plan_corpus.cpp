@@ -99,6 +99,52 @@ takt::ir::Graph counted() {
   return graph;
 }
 
+// A cloud through every operator on voxels.
+takt::ir::Graph voxels() {
+  using namespace takt::ir;
+  Graph graph;
+  graph.name = "voxels";
+  const ValueId points = graph.add_value("points", Type{DType::kI32, {}});
+  const ValueId cloud = graph.add_value("cloud", Type{DType::kF32, {2, {12, 3}}, points});
+  graph.inputs = {points, cloud};
+  const auto add = [&](const char* op, std::vector<ValueId> inputs, std::map<std::string, Attribute> attributes = {}) {
+    Node node;
+    node.op = op;
+    node.name = op + std::to_string(graph.nodes.size());
+    node.inputs = std::move(inputs);
+    node.outputs = {graph.add_value(node.name)};
+    node.attributes = std::move(attributes);
+    if (!append(graph, std::move(node))) std::abort();
+    return graph.nodes.back().outputs;
+  };
+  const auto weights = [&](std::int64_t taps, std::int64_t in, std::int64_t out) {
+    const Shape shape{3, {taps, in, out}};
+    return graph.add_constant("w",
+                              Constant::of(std::vector<float>(static_cast<std::size_t>(taps * in * out), 0.5F), shape));
+  };
+  using Integers = std::vector<std::int64_t>;
+  const std::map<std::string, Attribute> window = {
+      {"kernel", Integers{1, 2, 3}}, {"stride", Integers{1, 2, 2}}, {"padding", Integers{0, 0, 1}}};
+  std::map<std::string, Attribute> strided = window;
+  strided["grid"] = Integers{2, 4, 4};
+  strided["capacity"] = std::int64_t{5};
+  const auto cells = add("takt.Voxelise", {cloud},
+                         {{"range", std::vector<float>{0, 0, 0, 2, 2, 1}},
+                          {"size", std::vector<float>{0.5F, 0.5F, 0.5F}},
+                          {"capacity", std::int64_t{7}},
+                          {"points", std::int64_t{2}},
+                          {"keep", std::string("near")}});
+  const ValueId mean = add("takt.VoxelMean", {cloud, cells[1], cells[2]})[0];
+  const auto coarse = add("takt.SparseCells", {cells[0]}, strided);
+  const ValueId down = add("takt.SparseMap", {cells[0], coarse[0]}, window)[0];
+  const ValueId half = add("takt.SparseConv", {mean, weights(6, 3, 5), down}, {{"activation", std::string("relu")}})[0];
+  const ValueId up = add("takt.InverseMap", {down, cells[0]})[0];
+  const ValueId back = add("takt.SparseConv", {half, weights(6, 5, 3), up, kNoValue, mean})[0];
+  const ValueId map = add("takt.ScatterBev", {back, cells[0]}, {{"grid", Integers{2, 4, 4}}})[0];
+  graph.outputs = {map, cells[5], coarse[2]};
+  return graph;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -118,5 +164,6 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 2; ++i) branches.branch(2, 1);
   if (!save_plans(branches.finish(), folder + "/branches", false)) return 1;
   if (!save_plans(counted(), folder + "/counted", false)) return 1;
+  if (!save_plans(voxels(), folder + "/voxels", false)) return 1;
   return 0;
 }
