@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "compiler/ir/operators.h"
+#include "compiler/ir/takt_operators.h"
 #include "compiler/onnx/import.h"
 #include "compiler/onnx/single_operator.h"
 #include "compiler/passes/passes.h"
@@ -27,11 +29,11 @@ tl::unexpected<Error> refuse(const std::string& where, const std::string& what, 
 
 // What takt's own operators may be told: i, f, s, I, F as in ONNX.
 struct OwnOperator {
-  const char* name;
+  std::string name;
   std::map<std::string, char> attributes;
 };
-const std::vector<OwnOperator>& own_operators() {
-  static const std::vector<OwnOperator> table = {
+std::vector<OwnOperator> own_table() {
+  std::vector<OwnOperator> table = {
       {"takt.Preprocess",
        {{"format", 's'},
         {"width", 'i'},
@@ -51,6 +53,17 @@ const std::vector<OwnOperator>& own_operators() {
       {"takt.ChannelGather", {{"channels", 'I'}}},
       {"takt.Silu", {}},
   };
+  for (const auto family : {ir::voxel_operators(), ir::point_operators(), ir::tracking_operators()}) {
+    for (const ir::TaktOperator& row : family) {
+      OwnOperator& op = table.emplace_back(OwnOperator{std::string(row.name), {}});
+      std::istringstream words{std::string(row.attributes)};
+      for (std::string word; words >> word;) op.attributes[word.substr(0, word.size() - 2)] = word.back();
+    }
+  }
+  return table;
+}
+const std::vector<OwnOperator>& own_operators() {
+  static const std::vector<OwnOperator> table = own_table();
   return table;
 }
 
@@ -85,13 +98,20 @@ class Composer {
       graph_.inputs.push_back(id);
       given_[input.name] = {{"", id}};
     }
+    TAKT_RETURN_IF_ERROR(counted_inputs());
     TAKT_ASSIGN(const std::vector<std::size_t> order, order_of_parts());
     for (const std::size_t part : order) TAKT_RETURN_IF_ERROR(add(composition_.parts[part]));
     TAKT_RETURN_IF_ERROR(outputs());
     const std::vector<bool> needed = keep_needed(graph_);
     for (std::size_t i = 0; i < composition_.inputs.size(); ++i) {
-      if (needed[static_cast<std::size_t>(graph_.inputs[i])]) continue;
       const Composition::Input& input = composition_.inputs[i];
+      // A count is needed with what it counts.
+      const auto is_needed = [&](std::size_t j) { return needed[static_cast<std::size_t>(graph_.inputs[j])]; };
+      bool used = is_needed(i);
+      for (std::size_t j = 0; j < composition_.inputs.size(); ++j) {
+        used = used || (composition_.inputs[j].counted == input.name && is_needed(j));
+      }
+      if (used) continue;
       return refuse(input.where, "no output needs input '" + input.name + "'");
     }
     graph_.compact();
@@ -102,6 +122,22 @@ class Composer {
  private:
   // Outputs by name, of inputs and parts that are there already.
   using Outputs = std::map<std::string, ValueId>;
+
+  Status counted_inputs() {
+    for (std::size_t i = 0; i < composition_.inputs.size(); ++i) {
+      const Composition::Input& input = composition_.inputs[i];
+      if (input.counted.empty()) continue;
+      const auto count = std::ranges::find(composition_.inputs, input.counted, &Composition::Input::name);
+      if (count == composition_.inputs.end() || !(count->type == ir::Type{ir::DType::kI32, {}}) ||
+          input.type.shape.rank == 0) {
+        return refuse(input.where, "rows of input '" + input.name + "' are counted by '" + printable(input.counted) +
+                                       "', which is no input of type i32 and shape []");
+      }
+      graph_[graph_.inputs[i]].type->count =
+          graph_.inputs[static_cast<std::size_t>(count - composition_.inputs.begin())];
+    }
+    return {};
+  }
 
   // Each part behind those that it reads; of those that are ready the first in the file is next.
   Result<std::vector<std::size_t>> order_of_parts() const {
@@ -221,7 +257,9 @@ class Composer {
     for (const Composition::Feed& feed : part.feeds) {
       TAKT_ASSIGN(const ValueId value, value_of(feed.from, part.name + "/" + feed.input));
       feeds[feed.input] = value;
-      options.input_shapes[feed.input] = graph_[value].type->shape;
+      const ir::Type& given = *graph_[value].type;
+      options.input_shapes[feed.input] = given.shape;
+      if (given.count != kNoValue && given.axis == 0) options.counted.push_back(feed.input);
     }
     auto imported = import_onnx(std::as_bytes(std::span(part.onnx.data(), part.onnx.size())), options);
     if (!imported) return refuse(part.where, imported.error().message, imported.error().code);
@@ -229,6 +267,12 @@ class Composer {
     std::vector<ValueId> fed;  // by input of the network
     for (const ValueId input : network.inputs) {
       const std::string& name = network[input].name;
+      if (const auto counted =
+              std::ranges::find_if(network.inputs, [&](ValueId id) { return network[id].type->count == input; });
+          counted != network.inputs.end() && feeds.count(network[*counted].name) != 0 && feeds.count(name) == 0) {
+        fed.push_back(graph_[feeds.at(network[*counted].name)].type->count);
+        continue;
+      }
       const auto feed = feeds.find(name);
       if (feed == feeds.end()) {
         return refuse(part.where, "input '" + printable(name) + "' of the network is not fed; it is " +
@@ -236,11 +280,9 @@ class Composer {
       }
       const ir::Type& given = *graph_[feed->second].type;
       const auto place = std::ranges::find_if(part.feeds, [&](const auto& f) { return f.input == name; });
-      // A network from a file has no counted inputs, so it would compute on rows that are not there.
-      if (given.count != kNoValue) {
-        return refuse(place->from.where, "input '" + printable(name) + "' of the network is " +
-                                             ir::to_string(*network[input].type) + ", it is fed as many rows as the " +
-                                             "data decide: " + ir::to_string(given));
+      if (given.count != kNoValue && given.axis != 0) {
+        return refuse(place->from.where, "input '" + printable(name) +
+                                             "' of the network takes counted rows; it is fed " + ir::to_string(given));
       }
       if (given.dtype != network[input].type->dtype || !(given.shape == network[input].type->shape)) {
         return refuse(place->from.where, "input '" + printable(name) + "' of the network is " +

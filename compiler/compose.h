@@ -25,6 +25,7 @@ struct Composition {
     std::string name;
     ir::Type type;
     std::string where;
+    std::string counted = {};  // an i32 scalar input: how many rows are valid; empty: all are
   };
   struct Feed {
     std::string input;  // of a network, by name; operators take theirs in order
@@ -51,10 +52,10 @@ struct Composition {
   std::vector<Output> outputs;
 };
 
-// Symbolic dimensions of a network are fixed by what feeds its inputs. Values of part P are called "P/...". What no
-// output needs is left out. kConfiguration, with the place, when something reads what is not there or of another type,
-// parts feed each other in a circle, an input of a network is not fed, an input of the composition feeds nothing;
-// kInput, with the place, for a network that cannot be imported.
+// Symbolic dimensions of a network are fixed by what feeds its inputs, and what feeds them counted rows counts them.
+// Values of part P are called "P/...". What no output needs is left out. kConfiguration, with the place, when something
+// reads what is not there or of another type, parts feed each other in a circle, an input of a network is not fed, an
+// input of the composition feeds nothing; kInput, with the place, for a network that cannot be imported.
 Result<ir::Graph> compose(const Composition& composition);
 
 // The bytes of the plan. Options.source, dims, input_shapes and preprocess belong to single models and are not looked

@@ -253,7 +253,7 @@ class Importer : private Scopes {
     TAKT_RETURN_IF_ERROR(declared_states());
     TAKT_RETURN_IF_ERROR(initializers(proto_));
     TAKT_RETURN_IF_ERROR(inputs(options));
-    TAKT_RETURN_IF_ERROR(counted_inputs());
+    TAKT_RETURN_IF_ERROR(counted_inputs(options.counted));
     TAKT_RETURN_IF_ERROR(nodes(proto_));
     for (const auto& [name, most] : loops_) {
       if (std::ranges::find(loop_names_, name) != loop_names_.end()) continue;
@@ -297,8 +297,8 @@ class Importer : private Scopes {
     return {};
   }
 
-  // Inputs of which the model says that another input is their count.
-  Status counted_inputs() {
+  // Inputs of which the model says that another input is their count, and those that the caller counts.
+  Status counted_inputs(const std::vector<std::string>& counted) {
     static constexpr std::string_view kKey = "takt.count:";
     const auto input = [&](const std::string& name) {
       const auto found = std::ranges::find_if(graph_.inputs, [&](ValueId id) { return graph_[id].name == name; });
@@ -320,6 +320,14 @@ class Importer : private Scopes {
                       "; expected rows and one i32 scalar");
       }
       type.count = count;
+    }
+    for (const std::string& name : counted) {
+      const ValueId rows = input(name);
+      if (rows == kNoValue || graph_[rows].type->shape.rank == 0 || graph_[rows].type->count != kNoValue) {
+        return refuse("has no input " + printable(name) + " whose rows can be counted");
+      }
+      graph_.inputs.push_back(graph_.add_value(name + ":count", ir::Type{ir::DType::kI32, {}}));
+      graph_[rows].type->count = graph_.inputs.back();
     }
     return {};
   }

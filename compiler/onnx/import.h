@@ -21,6 +21,9 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> dims = {};  // values of symbolic dimensions, by their names in the model
   // Whole shapes of inputs, by input; the symbolic dimensions that they fix hold for the other inputs too.
   std::map<std::string, kernels::Shape> input_shapes = {};
+  // Inputs whose rows are counted by an input of their own, an i32 scalar called INPUT:count. The model may say in its
+  // metadata that one of its inputs counts another: key "takt.count:INPUT", value the counting input.
+  std::vector<std::string> counted = {};
   // State: an input and the output that is its value in the next job, by their names. Both leave the interface. The
   // first value is the input's initializer where the model has one, else zeros. The model may say the same in its
   // metadata, key "takt.state:INPUT", value OUTPUT.

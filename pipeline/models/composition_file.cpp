@@ -29,7 +29,7 @@ const std::vector<std::string> kFormats = {"rgb8", "bgr8", "mono8", "nv12", "bay
 constexpr kernels::PixelSource kSources[] = {kernels::PixelSource::kRgb8, kernels::PixelSource::kBgr8,
                                              kernels::PixelSource::kMono8, kernels::PixelSource::kNv12,
                                              kernels::PixelSource::kBayerRggb8};  // of kFormats
-const std::vector<std::string> kTypes = {"f32", "i64", "i32", "i8", "u8", "bool"};
+const std::vector<std::string> kTypes = {"f32", "f64", "i64", "i32", "i8", "u8", "bool"};
 
 // As images lie in their chunks.
 CameraPicture picture_of(kernels::PixelSource format, std::uint32_t width, std::uint32_t height) {
@@ -90,7 +90,8 @@ class Reader {
 
   static ir::DType type_named(const std::string& name) {
     using kernels::DType;
-    for (const DType type : {DType::kF32, DType::kI64, DType::kI32, DType::kI8, DType::kU8, DType::kBool}) {
+    for (const DType type :
+         {DType::kF32, DType::kF64, DType::kI64, DType::kI32, DType::kI8, DType::kU8, DType::kBool}) {
       if (name == kernels::name_of(type)) return type;
     }
     return DType::kF32;
@@ -115,11 +116,12 @@ class Reader {
     } else {
       input.type.dtype = type_named(node.at("type").one_of(kTypes));
       input.type.shape = shape_of(node.at("shape"));
+      if (const auto counted = node.find("counted")) input.counted = named(*counted);
     }
     out_.inputs.push_back(std::move(input));
   }
 
-  // "part", "part.output", "input", numbers: {f32: [...], shape: [...]}, or ~ for none.
+  // "part", "part.output", "input", numbers: {f32: [...], shape: [...]} (or f64, i64), or ~ for none.
   Composition::Source source(const YamlNode& node) {
     Composition::Source out;
     out.where = node.where();
@@ -139,7 +141,8 @@ class Reader {
   static std::shared_ptr<const ir::Constant> constant(const YamlNode& node) {
     ir::Constant out;
     const auto floats = node.find("f32");
-    const auto values = floats ? *floats : node.at("i64");
+    const auto doubles = node.find("f64");
+    const auto values = floats ? *floats : doubles ? *doubles : node.at("i64");
     const std::vector<YamlNode> items = values.items();
     if (static_cast<std::int64_t>(items.size()) > kMostElements) {
       values.error("more than " + std::to_string(kMostElements) + " numbers; put them into a network");
@@ -154,6 +157,11 @@ class Reader {
       std::vector<float> numbers;
       for (const YamlNode& item : items) numbers.push_back(static_cast<float>(item.number(-3e38, 3e38)));
       return std::make_shared<const ir::Constant>(ir::Constant::of(numbers, shape));
+    }
+    if (doubles) {
+      out = ir::Constant::allocate(ir::DType::kF64, shape);
+      for (std::size_t i = 0; i < items.size(); ++i) out.tensor().as<double>()[i] = items[i].number(-1e300, 1e300);
+      return std::make_shared<const ir::Constant>(std::move(out));
     }
     std::vector<std::int64_t> numbers;
     for (const YamlNode& item : items) numbers.push_back(item.integer(INT64_MIN, INT64_MAX));

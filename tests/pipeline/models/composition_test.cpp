@@ -243,7 +243,7 @@ TEST_F(CompositionTest, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_THAT(graph.error().message, HasSubstr("c.yaml:5:8: bad.onnx: "));
 }
 
-TEST_F(CompositionTest, ACountedTensorDoesNotFeedANetwork) {
+TEST_F(CompositionTest, ACountedTensorOfAnotherDimensionDoesNotFeedANetwork) {
   const auto composition = small(R"(composition: counted
 inputs:
   a: {type: f32, shape: [3]}
@@ -257,7 +257,8 @@ outputs: {y: net.y}
   const auto graph = compiler::compose(*composition);
   ASSERT_FALSE(graph);
   EXPECT_EQ(graph.error().code, Code::kConfiguration);
-  EXPECT_THAT(graph.error().message, HasSubstr("c.yaml:7:77: input 'x' of the network is f32[1,3], it is fed as many"));
+  EXPECT_THAT(graph.error().message,
+              HasSubstr("c.yaml:7:77: input 'x' of the network takes counted rows; it is fed f32[1,3]"));
 }
 
 TEST_F(CompositionTest, FilesOfPartsThatAreNotThereAreRefused) {
