@@ -5,6 +5,7 @@
 
 #include "pipeline/models/compile_model.h"
 #include "pipeline/models/contract_file.h"
+#include "pipeline/models/lidar_model.h"
 #include "pipeline/stages/camera_network.h"
 #include "runtime/base/suggest.h"
 #include "scheduler/dispatch/record.h"
@@ -72,20 +73,40 @@ void read_variants(const YamlNode& list, const std::string& pipeline_file, std::
     const auto type = items[v].find("type");
     variant.type = type ? type->one_of(stage_types()) : out.type;
     const auto model = items[v].find("model");
-    if (variant.type == "camera_network") {
-      if (!model) items[v].error("a variant of type camera_network needs 'model', the file of its model's contract");
+    if (variant.type == "camera_network" || variant.type == "lidar_network") {
+      if (!model) items[v].error("a variant of type " + variant.type + " needs 'model', the file of its model");
       if (model) models.push_back({stage, v, beside(pipeline_file, model->text())});
     } else if (model) {
-      model->error("only variants of type camera_network have a model; this one is of type " + variant.type);
+      model->error("only variants of type camera_network and lidar_network have a model; this one is of type " +
+                   variant.type);
     }
   }
 }
 
-const sensors::RigSensor* camera_of(const StageConfig& stage) {
+const sensors::RigSensor* sensor_of(const StageConfig& stage, sensors::SensorKind kind) {
   for (const StageConnection& connection : stage.connections) {
-    if (connection.sensor != nullptr && connection.sensor->camera) return connection.sensor;
+    if (connection.sensor != nullptr && connection.sensor->kind == kind) return connection.sensor;
   }
   return nullptr;
+}
+
+// The plan and the contract of a variant. Without a sensor of the right kind neither: creating the stage says so.
+Status compile_variant(const StageConfig& stage, const std::string& contract_file, const std::string& model_file,
+                       const std::vector<std::uint16_t>& parts, VariantConfig* variant) {
+  if (variant->type == "lidar_network") {
+    const sensors::RigSensor* lidar = sensor_of(stage, sensors::SensorKind::kLidar);
+    if (lidar == nullptr) return {};
+    TAKT_ASSIGN(LidarModel model, load_lidar_model(contract_file, model_file));
+    TAKT_ASSIGN(variant->plan, compile_lidar_model(model, *lidar, parts));
+    variant->model = std::make_shared<const ModelContract>(std::move(model.contract));
+    return {};
+  }
+  const sensors::RigSensor* camera = sensor_of(stage, sensors::SensorKind::kCamera);
+  if (camera == nullptr || !camera->camera) return {};
+  TAKT_ASSIGN(ModelContract contract, load_model(contract_file, model_file));
+  TAKT_ASSIGN(variant->plan, compile_model(contract, picture_of(*camera->camera, stage.pixel_format), parts));
+  variant->model = std::make_shared<const ModelContract>(std::move(contract));
+  return {};
 }
 
 // Cores that some budget of the variant uses: what its plan is partitioned for.
@@ -162,9 +183,10 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
     out.name = stage.name;
     out.type = nodes[s].at("type").one_of(stage_types());
     config.params_.push_back(nodes[s].at("params"));
-    const std::size_t models_before = models.size();
     read_variants(nodes[s].at("variants"), path, s, out, models);
-    if (models.size() > models_before) out.pixel_format = read_pixel_format(config.params_.back());
+    const bool looks = std::any_of(out.variants.begin(), out.variants.end(),
+                                   [](const VariantConfig& variant) { return variant.type == "camera_network"; });
+    if (looks) out.pixel_format = read_pixel_format(config.params_.back());
     const std::vector<YamlNode> inputs = nodes[s].at("inputs").items();
     for (std::size_t i = 0; i < inputs.size() && i < stage.inputs.size(); ++i) {
       const auto required = inputs[i].find("required");
@@ -200,16 +222,11 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
     StageConfig& stage = config.stages[model.stage];
     VariantConfig& variant = stage.variants[model.variant];
     const sched::Variant& planned = config.problem.stages[model.stage].variants[model.variant];
-    const sensors::RigSensor* camera = camera_of(stage);
-    if (camera == nullptr) continue;  // creating the stage says what is missing
     std::string file;
     for (const std::string& key : {stage.name, stage.name + "/" + planned.name}) {
       if (const auto given = model_files.find(key); given != model_files.end()) file = given->second;
     }
-    TAKT_ASSIGN(ModelContract contract, load_model(model.contract, file));
-    TAKT_ASSIGN(variant.plan,
-                compile_model(contract, picture_of(*camera->camera, stage.pixel_format), parts_of(planned)));
-    variant.model = std::make_shared<const ModelContract>(std::move(contract));
+    TAKT_RETURN_IF_ERROR(compile_variant(stage, model.contract, file, parts_of(planned), &variant));
   }
   for (std::size_t s = 0; s < config.stages.size(); ++s) {
     for (std::size_t v = 0; v < config.problem.stages[s].variants.size(); ++v) {

@@ -7,7 +7,8 @@
 
 namespace takt::pipeline {
 
-PlanInfo plan_info(std::uint32_t stage, const ModelContract& model, const exec::Session& session) {
+PlanInfo plan_info(std::uint32_t stage, const ModelContract& model, const exec::Session& session,
+                   const exec::CountLog* counts) {
   const plan::Plan& plan = session.plan();
   const plan::Description& d = plan.description();
   PlanInfo out;
@@ -48,6 +49,13 @@ PlanInfo plan_info(std::uint32_t stage, const ModelContract& model, const exec::
     for (std::uint32_t s = t.first_step; s <= t.last_step && s < out.steps.size(); ++s) {
       out.steps[s].live_bytes += t.bytes;
     }
+  }
+  if (counts == nullptr) return out;
+  out.counted_jobs = counts->jobs();
+  for (const exec::CountLog::Counter& c : counts->counters()) {
+    PlanCounter& row = out.counters.emplace_back();
+    row = {c.name, c.capacity, c.maximum, c.total, {}};
+    for (std::size_t i = 0; i < counts->kept(); ++i) row.latest.push_back(counts->job(i)[out.counters.size() - 1]);
   }
   return out;
 }

@@ -5,10 +5,13 @@
 
 #include "pipeline/models/contract.h"
 #include "pipeline/report/run_data.h"
+#include "runtime/exec/counts.h"
 #include "runtime/exec/session.h"
 
 namespace takt::pipeline {
 
-PlanInfo plan_info(std::uint32_t stage, const ModelContract& model, const exec::Session& session);
+// `counts`: nullptr where the stage keeps none.
+PlanInfo plan_info(std::uint32_t stage, const ModelContract& model, const exec::Session& session,
+                   const exec::CountLog* counts);
 
 }  // namespace takt::pipeline

@@ -269,10 +269,12 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   // Stages allocate everything now.
   std::vector<std::unique_ptr<Stage>> created;
   std::vector<std::uint64_t> output_bytes;
-  std::vector<exec::Session*> sessions;  // by stage; null for plain code. The hosts own the stages
+  std::vector<exec::Session*> sessions;       // by stage; null for plain code. The hosts own the stages
+  std::vector<const exec::CountLog*> counts;  // the same
   for (std::size_t s = 0; s < stages.size(); ++s) {
     TAKT_ASSIGN(auto stage, config.create(s, schedule.choices[s].variant));
     sessions.push_back(stage->session());
+    counts.push_back(stage->counts());
     if (sessions.back() != nullptr) sessions.back()->enable_profile(true);
     if (sessions.back() != nullptr && options.non_finite) TAKT_RETURN_IF_ERROR(sessions.back()->watch(true));
     output_bytes.push_back(stage->output_bytes());
@@ -431,10 +433,11 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     const ModelContract& model = *config.stages[s].variant(variant).model;
     for (const auto& [role, path] :
          {std::pair<std::string, std::string>{"contract ", model.contract_file}, {"model ", model.file}}) {
+      if (path.empty()) continue;  // a network that takt builds
       TAKT_ASSIGN(const Digest hash, digest_file(path));
       data.inputs.push_back({role + stages[s].name, path, hash});
     }
-    data.plans.push_back(plan_info(static_cast<std::uint32_t>(s), model, *sessions[s]));
+    data.plans.push_back(plan_info(static_cast<std::uint32_t>(s), model, *sessions[s], counts[s]));
     if (const auto& found = sessions[s]->first_non_finite()) {
       options.non_finite(stages[s].name, *found, sessions[s]->plan());
     }

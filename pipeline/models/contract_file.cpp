@@ -66,6 +66,23 @@ ModelHead read_head(const YamlNode& node, const ModelInput& input) {
   return head;
 }
 
+Result<ModelContract> read(const YamlDocument& document, const std::string& path, const std::string& model_file) {
+  const YamlNode root = document.root();
+  ModelContract contract;
+  contract.contract_file = path;
+  contract.name = root.at("name").text();
+  if (contract.name.find('/') != std::string::npos) root.at("name").error("a name without '/': it names plan files");
+  read_named_file(root, path, model_file, &contract);
+  contract.licence = root.at("licence").text();
+  contract.input = read_input(root.at("input"));
+  contract.head = read_head(root.at("head"), contract.input);
+  contract.classes = read_classes(root);
+  TAKT_RETURN_IF_ERROR(document.finish());
+  return contract;
+}
+
+}  // namespace
+
 std::vector<ModelClass> read_classes(const YamlNode& root) {
   std::vector<ModelClass> classes;
   const YamlNode node = root.at("classes");
@@ -85,39 +102,28 @@ std::vector<ModelClass> read_classes(const YamlNode& root) {
   return classes;
 }
 
-Result<ModelContract> read(const YamlDocument& document, const std::string& path) {
-  const YamlNode root = document.root();
-  ModelContract contract;
-  contract.contract_file = path;
-  contract.name = root.at("name").text();
-  if (contract.name.find('/') != std::string::npos) root.at("name").error("a name without '/': it names plan files");
-  contract.file = root.at("file").text();
-  contract.hash = read_hash(root.at("hash"));
-  contract.licence = root.at("licence").text();
-  contract.input = read_input(root.at("input"));
-  contract.head = read_head(root.at("head"), contract.input);
-  contract.classes = read_classes(root);
-  TAKT_RETURN_IF_ERROR(document.finish());
-  return contract;
+// Files are named relative to the one that names them, so that both can be moved as a whole.
+void read_named_file(const YamlNode& root, const std::string& path, const std::string& model_file,
+                     ModelContract* contract) {
+  const std::filesystem::path file(root.at("file").text());
+  contract->hash = read_hash(root.at("hash"));
+  if (!model_file.empty()) {
+    contract->file = model_file;
+  } else if (file.is_relative()) {
+    contract->file = (std::filesystem::path(path).parent_path() / file).lexically_normal().string();
+  } else {
+    contract->file = file.string();
+  }
 }
-
-}  // namespace
 
 Result<ModelContract> load_model(const std::string& path, const std::string& model_file) {
   TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
-  TAKT_ASSIGN(ModelContract contract, read(document, path));
-  const std::filesystem::path file(contract.file);
-  if (!model_file.empty()) {
-    contract.file = model_file;
-  } else if (file.is_relative()) {
-    contract.file = (std::filesystem::path(path).parent_path() / file).lexically_normal().string();
-  }
-  return contract;
+  return read(document, path, model_file);
 }
 
 Result<ModelContract> parse_model(const std::string& text, const std::string& name) {
   TAKT_ASSIGN(const YamlDocument document, YamlDocument::parse(text, name));
-  return read(document, name);
+  return read(document, name, "");
 }
 
 Result<std::string> read_model_file(const ModelContract& contract) {

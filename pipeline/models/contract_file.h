@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "pipeline/models/contract.h"
 #include "runtime/base/status.h"
+#include "runtime/base/yaml.h"
 
 namespace takt::pipeline {
 
@@ -12,6 +14,11 @@ namespace takt::pipeline {
 // contract; a non-empty `model_file` replaces it (weights that are kept elsewhere).
 Result<ModelContract> load_model(const std::string& path, const std::string& model_file = "");
 Result<ModelContract> parse_model(const std::string& text, const std::string& name);
+
+// Parts that every model file has: `file` and `hash`, and `classes` with `unlisted`. Errors are the document's.
+void read_named_file(const YamlNode& root, const std::string& path, const std::string& model_file,
+                     ModelContract* contract);
+std::vector<ModelClass> read_classes(const YamlNode& root);
 
 // The bytes of the ONNX file. kConfiguration when it is not there (and how to give it) or is not the one the contract
 // names: expected and found hash.

@@ -84,6 +84,32 @@ std::string steps_table(const PlanInfo& plan, const PlanTotals& sum) {
   return "<details><summary>" + plural(plan.steps.size(), "step", "steps") + "</summary>\n" + out + "</details>\n";
 }
 
+// What the graph counts, against what there is room for.
+std::string counters_table(const PlanInfo& plan) {
+  if (plan.counters.empty() || plan.counted_jobs == 0) return {};
+  HtmlTable table({{"counted in each job", false},
+                   {"room for", true},
+                   {"mean", true},
+                   {"most", true},
+                   {"full", true},
+                   {"latest jobs", false}});
+  for (const PlanCounter& c : plan.counters) {
+    const double mean = static_cast<double>(c.total) / static_cast<double>(plan.counted_jobs);
+    std::string latest;
+    constexpr std::size_t kShown = 8;
+    for (std::size_t i = c.latest.size() - std::min(c.latest.size(), kShown); i < c.latest.size(); ++i) {
+      latest += (latest.empty() ? "" : " ") + std::to_string(c.latest[i]);
+    }
+    table.row(
+        {escaped(c.name), c.capacity > 0 ? std::to_string(c.capacity) : "\u2013", fixed_text(mean, 1),
+         std::to_string(c.maximum),
+         c.capacity > 0 ? percent_text(static_cast<double>(c.maximum) / static_cast<double>(c.capacity)) : "\u2013",
+         latest});
+  }
+  return "<p class=\"small\">Counts of " + plural(plan.counted_jobs, "job", "jobs") +
+         "; rows without room are what was left out or repaired. Every job is in report.json.</p>\n" + table.html();
+}
+
 std::string plan_html(const RunData& run, const PlanInfo& plan) {
   const std::string& stage = run.problem.stages[plan.stage].name;
   const std::string variant = plan.stage < run.stages.size() ? run.stages[plan.stage].variant : "";
@@ -103,6 +129,10 @@ std::string plan_html(const RunData& run, const PlanInfo& plan) {
   figure(bytes_text(plan.arena_bytes),
          fmt::format("arena, {:.2f} % above its lower bound ({})", 100 * above, escaped(plan.proof)));
   if (sum.runs > 0) figure(ms_text(sum.minimum), fmt::format("sum of the steps' minima, {} runs", sum.runs));
+  if (sum.maps.ns > 0) {
+    figure(percent_text(static_cast<double>(sum.maps.ns) / static_cast<double>(sum.minimum.ns)),
+           "of it builds the maps of sparse convolutions");
+  }
   out += "</ul>\n";
   out += fmt::format(
       "<p class=\"small muted\">{} without a step (views), {} written in place of a concat, {} over an input that "
@@ -111,7 +141,12 @@ std::string plan_html(const RunData& run, const PlanInfo& plan) {
       plural(plan.views, "tensor", "tensors"), plural(plan.placements, "part", "parts"),
       plural(plan.in_place, "step", "steps"), plural(plan.reorders, "step", "steps"),
       plural(plan.copies, "step", "steps"), plan.plan.hex());
-  return out + arena_map(plan, stage) + steps_table(plan, sum);
+  return out + arena_map(plan, stage) + counters_table(plan) + steps_table(plan, sum);
+}
+
+// The kernels that only say which rows meet (kernels/voxels.h): a share that is worth watching.
+bool builds_map(const PlanStep& step) {
+  return step.kernel == "sparse_cells" || step.kernel == "sparse_map" || step.kernel == "inverse_map";
 }
 
 }  // namespace
@@ -123,6 +158,7 @@ PlanTotals totals(const PlanInfo& plan) {
     out.flops += step.flops;
     out.bytes_moved += step.bytes_moved;
     out.minimum = out.minimum + step.minimum;
+    if (builds_map(step)) out.maps = out.maps + step.minimum;
     out.maximum = out.maximum + step.maximum;
   }
   return out;

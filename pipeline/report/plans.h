@@ -12,6 +12,7 @@ struct PlanTotals {
   std::uint64_t flops = 0, bytes_moved = 0;
   std::uint64_t runs = 0;     // of the step that ran least: whole runs
   Duration minimum, maximum;  // sums of the steps' own extremes: no run need have taken them
+  Duration maps;              // share of the minimum that only finds which rows of sparse convolutions meet
 };
 PlanTotals totals(const PlanInfo& plan);
 

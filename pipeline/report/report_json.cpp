@@ -382,6 +382,15 @@ Json plans_json(const RunData& run) {
                             {"minimum_ns", step.minimum.ns},
                             {"maximum_ns", step.maximum.ns}});
     }
+    p["counted_jobs"] = plan.counted_jobs;
+    p["counters"] = Json::array();
+    for (const PlanCounter& counter : plan.counters) {
+      p["counters"].push_back({{"name", counter.name},
+                               {"capacity", counter.capacity},
+                               {"maximum", counter.maximum},
+                               {"total", counter.total},
+                               {"latest", counter.latest}});
+    }
   }
   return out;
 }

@@ -153,6 +153,14 @@ struct PlanStep {
   std::uint64_t runs = 0;
   Duration minimum, maximum;
 };
+// What a plan counted in this run: rows against the capacity of what they count, or what was left out (capacity 0).
+struct PlanCounter {
+  std::string name;
+  std::int64_t capacity = 0;
+  std::int32_t maximum = 0;
+  std::int64_t total = 0;            // over all jobs
+  std::vector<std::int32_t> latest;  // job by job, oldest first
+};
 // The compiled graph of a stage in the variant that was taken.
 struct PlanInfo {
   std::uint32_t stage = 0;
@@ -166,6 +174,8 @@ struct PlanInfo {
   std::string proof;  // what is known of the arena's size
   std::vector<PlanStep> steps;
   std::vector<PlanTensor> arena;
+  std::uint64_t counted_jobs = 0;
+  std::vector<PlanCounter> counters;
 };
 
 struct RunData {

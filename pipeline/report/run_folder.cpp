@@ -344,6 +344,14 @@ void describe(A& a, T& v) {
   a("minimum_ns", v.minimum);
   a("maximum_ns", v.maximum);
 }
+template <class A, Like<PlanCounter> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("capacity", v.capacity);
+  a("maximum", v.maximum);
+  a("total", v.total);
+  a("latest", v.latest);
+}
 template <class A, Like<PlanInfo> T>
 void describe(A& a, T& v) {
   a("stage", v.stage);
@@ -366,6 +374,8 @@ void describe(A& a, T& v) {
   a("proof", v.proof);
   a("steps", v.steps);
   a("arena", v.arena);
+  a("counted_jobs", v.counted_jobs);
+  a("counters", v.counters);
 }
 template <class A, Like<RunData> T>
 void describe(A& a, T& v) {

@@ -6,6 +6,7 @@
 #include "pipeline/stages/camera_network.h"
 #include "pipeline/stages/fusion_tracker.h"
 #include "pipeline/stages/lidar_classical.h"
+#include "pipeline/stages/lidar_network.h"
 #include "pipeline/stages/radar_cluster.h"
 #include "runtime/base/suggest.h"
 
@@ -23,8 +24,8 @@ const std::vector<std::string>& variants_of(const std::string& type) {
 }  // namespace
 
 const std::vector<std::string>& stage_types() {
-  static const std::vector<std::string> types{"camera_classical", "camera_network", "lidar_classical", "radar_cluster",
-                                              "fusion_tracker"};
+  static const std::vector<std::string> types{"camera_classical", "camera_network", "lidar_classical",
+                                              "lidar_network",    "radar_cluster",  "fusion_tracker"};
   return types;
 }
 
@@ -34,6 +35,7 @@ Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNod
                                           did_you_mean(spec.type, stage_types()));
   }
   if (spec.type == "camera_network") return create_camera_network(spec, read_network_config(params));
+  if (spec.type == "lidar_network") return create_lidar_network(spec, read_lidar_network_config(params));
   const std::vector<std::string>& variants = variants_of(spec.type);
   if (std::find(variants.begin(), variants.end(), spec.variant) == variants.end()) {
     return fail(Code::kConfiguration, "stage '" + spec.name + "' (" + spec.type + ") has no variant '" + spec.variant +

@@ -25,8 +25,9 @@ namespace takt::plan {
 class Plan;
 }
 namespace takt::exec {
+class CountLog;
 class Session;
-}
+}  // namespace takt::exec
 
 namespace takt::pipeline {
 
@@ -64,6 +65,8 @@ class Stage {
                                  std::span<std::byte> payload) const = 0;
   // The plan it runs, with the times of its steps; nullptr for stages that are plain code.
   [[nodiscard]] virtual exec::Session* session() { return nullptr; }
+  // What that plan counted, job by job; nullptr: nothing.
+  [[nodiscard]] virtual const exec::CountLog* counts() const { return nullptr; }
 };
 
 // How an input of a stage is connected: to a sensor of the rig, or to a stage whose objects come from a sensor.
@@ -74,15 +77,16 @@ struct StageConnection {
   std::uint32_t schema = 0;                    // payload that arrives
 };
 
-// Types: "camera_classical", "camera_network", "lidar_classical", "radar_cluster", "fusion_tracker". Reads its
-// parameters from `params` (errors are collected in the document) and allocates everything it will ever use.
+// Types: "camera_classical", "camera_network", "lidar_classical", "lidar_network", "radar_cluster", "fusion_tracker".
+// Reads its parameters from `params` (errors are collected in the document) and allocates everything it will ever use.
 struct StageSpec {
   std::string type;
   std::string variant;  // "full", "lite", "classical"
   std::string name;
   std::vector<StageConnection> inputs;
   const sensors::Rig* rig = nullptr;
-  // camera_network: its plan, compiled for pictures of the camera in this format, and the contract of its model.
+  // camera_network, lidar_network: its plan, compiled for pictures of the camera in this format or for clouds of the
+  // LiDAR, and the contract of its model.
   std::shared_ptr<const plan::Plan> plan;
   std::shared_ptr<const ModelContract> model;
   sensors::PixelFormat pixel_format = sensors::PixelFormat::kRgb8;

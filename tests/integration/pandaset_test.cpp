@@ -1,6 +1,7 @@
 // The recorded drive (PandaSet 002) through the whole pipeline in lockstep: the same digests however it is run.
 
 #include <unistd.h>
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <map>
@@ -127,6 +128,53 @@ TEST_F(RecordedDrive, ANetworkGivenByItsPathDetectsWithEqualDigests) {
   std::printf("PandaSet with FastestDet: %.1f cars a picture\n",
               static_cast<double>(cars) / static_cast<double>(frames));
   print_score("PandaSet with FastestDet", reference);
+}
+
+// The counters of a plan by name.
+const pipeline::PlanCounter& counter(const pipeline::PlanInfo& plan, const std::string& name) {
+  static const pipeline::PlanCounter kNone;
+  const auto found = std::find_if(plan.counters.begin(), plan.counters.end(),
+                                  [&](const pipeline::PlanCounter& c) { return c.name == name; });
+  EXPECT_NE(found, plan.counters.end()) << name;
+  return found == plan.counters.end() ? kNone : *found;
+}
+
+// Its weights are random: what it finds is discarded, what it counts and keeps is looked at.
+TEST_F(RecordedDrive, ALidarNetworkRunsAtRealDensitiesWithEqualDigests) {
+  TAKT_TEST_DATA_OR_SKIP(folder, "sensors/pandaset_002");
+  const auto loaded = pipeline::load_pipeline(project("configs/pipelines/pandaset_lidar_network.yaml"));
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  convert(folder, *loaded->rig);
+  const pipeline::RunData reference = equal_runs(*loaded, "lidar_detect");
+  const pipeline::Judgement judgement = pipeline::judge(reference);
+  EXPECT_EQ(judgement.void_count + judgement.violated, 0U);
+  const auto at = std::find_if(reference.plans.begin(), reference.plans.end(), [&](const pipeline::PlanInfo& plan) {
+    return reference.problem.stages[plan.stage].name == "lidar_detect";
+  });
+  ASSERT_NE(at, reference.plans.end());
+  const pipeline::PlanInfo& plan = *at;
+  EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.01 * static_cast<double>(plan.lower_bound));
+  EXPECT_GE(plan.counted_jobs, 39U);
+  for (const pipeline::PlanCounter& c : plan.counters) {
+    std::printf("%-22s most %7d of %7lld, mean %.1f\n", c.name.c_str(), c.maximum, static_cast<long long>(c.capacity),
+                static_cast<double>(c.total) / static_cast<double>(plan.counted_jobs));
+    EXPECT_EQ(c.latest.size(), plan.counted_jobs) << c.name;
+    if (c.capacity > 0) {
+      EXPECT_LE(c.maximum, c.capacity) << c.name;
+    }
+  }
+  EXPECT_GT(counter(plan, "raw_count").total, static_cast<std::int64_t>(plan.counted_jobs) * 60'000);
+  // Everything that was seen a sweep ago is there again, the vehicle's own motion taken out.
+  EXPECT_GT(counter(plan, "all_count").maximum, counter(plan, "seen_count").maximum * 19 / 10);
+  EXPECT_EQ(counter(plan, "forgotten").total, 0);
+  EXPECT_GT(counter(plan, "pillars").maximum, 3000);
+  EXPECT_EQ(counter(plan, "best_count").maximum, 200);
+  EXPECT_GT(counter(plan, "boxes_dropped").total, 0);
+  for (const pipeline::ObjectFrame& frame : reference.objects) {
+    if (reference.problem.stages[frame.stage].name == "lidar_detect") {
+      EXPECT_EQ(frame.list.get().count, 0U);
+    }
+  }
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ TEST(ReportJson, PlansHaveTheirTotals) {
   EXPECT_EQ(parsed["plans"][0]["runs"], 40);
   EXPECT_EQ(parsed["plans"][0]["steps_minimum_ns"], 160'000);
   EXPECT_EQ(parsed["plans"][0]["steps"][1]["kernel"], "conv_1x1");
+  EXPECT_EQ(parsed["plans"][0]["counters"][0]["capacity"], 20000);
+  EXPECT_EQ(parsed["plans"][0]["counters"][1]["latest"], (std::vector<int>{0, 2, 0}));
 }
 
 TEST(ReportHtml, EveryMissStandsWithItsCause) {

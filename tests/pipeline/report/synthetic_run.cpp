@@ -53,6 +53,8 @@ PlanInfo plan() {
                {"conv_1x1", "Conv_0 <Relu_1>", 2'000'000, 9000, 3072, 40, microseconds(100), microseconds(150)},
                {"reorder", "", 0, 2048, 1024, 40, microseconds(10), microseconds(11)}};
   out.arena = {{"image", 0, 2048, 0, 1}, {"features", 2048, 1024, 1, 2}};
+  out.counted_jobs = 3;
+  out.counters = {{"pillars", 20000, 9000, 26000, {8000, 9000, 9000}}, {"boxes_dropped", 0, 2, 2, {0, 2, 0}}};
   return out;
 }
 
@@ -286,7 +288,7 @@ RunData synthetic_run(std::uint64_t hyperperiods, bool real_time) {
   run.plans = {plan()};
   run.sensor_from_table.to_origin = {kEpoch};
   run.dispatch.hyperperiods_run = hyperperiods;
-  run.dispatch.rights = {real_time, real_time, real_time, ""};
+  run.dispatch.rights = {real_time, real_time, real_time, "", ""};
   run.dispatch.core_busy = {0.2, 0.4};
   run.allocation_guard = true;
   fill_records(run, hyperperiods, real_time);
