@@ -39,10 +39,7 @@ void read_network(const YamlNode& node, compiler::PillarNetwork& out) {
   out.score = static_cast<float>(node.at("score_min").number(1e-3, 0.999));
 }
 
-}  // namespace
-
-Result<LidarModel> load_lidar_model(const std::string& path, const std::string& model_file) {
-  TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
+Result<LidarModel> read(const YamlDocument& document, const std::string& path, const std::string& model_file) {
   const YamlNode root = document.root();
   LidarModel model;
   ModelContract& contract = model.contract;
@@ -70,6 +67,18 @@ Result<LidarModel> load_lidar_model(const std::string& path, const std::string& 
   }
   TAKT_RETURN_IF_ERROR(document.finish());
   return model;
+}
+
+}  // namespace
+
+Result<LidarModel> load_lidar_model(const std::string& path, const std::string& model_file) {
+  TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
+  return read(document, path, model_file);
+}
+
+Result<LidarModel> parse_lidar_model(const std::string& text, const std::string& name) {
+  TAKT_ASSIGN(const YamlDocument document, YamlDocument::parse(text, name));
+  return read(document, name, "");
 }
 
 Result<std::shared_ptr<const plan::Plan>> compile_lidar_model(const LidarModel& model, const sensors::RigSensor& lidar,

@@ -22,6 +22,7 @@ struct LidarModel {
 
 // kConfiguration with every error of the file at once; `model_file` replaces the file that it names.
 Result<LidarModel> load_lidar_model(const std::string& path, const std::string& model_file = "");
+Result<LidarModel> parse_lidar_model(const std::string& text, const std::string& name);
 
 // The plan for clouds of this sensor. kConfiguration when an ONNX file is not there or is another one; kInput when it
 // cannot be compiled, or sizes do not fit each other.

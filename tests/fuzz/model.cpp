@@ -1,5 +1,5 @@
 // Any bytes as a picture file, and any text as a model's contract: when it is accepted, a head is made for the tensors
-// it promises and decodes values that come from the input too.
+// it promises and decodes values that come from the input too; a LiDAR's network is built from it.
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +10,7 @@
 
 #include "pipeline/models/contract_file.h"
 #include "pipeline/models/detection_head.h"
+#include "pipeline/models/lidar_model.h"
 #include "sensors/camera/picture_file.h"
 
 using namespace takt;
@@ -64,6 +65,20 @@ void contract(const std::string& text) {
   }
 }
 
+// A LiDAR's: when takt is to build the network, it is built or refused in words.
+void lidar(const std::string& text) {
+  auto model = pipeline::parse_lidar_model(text, "fuzz.yaml");
+  if (!model) return require(model.error().code == Code::kConfiguration && !model.error().message.empty());
+  if (!model->contract.file.empty()) return;
+  model->network.points = 16;
+  model->network.payload_bytes = static_cast<std::int64_t>(sensors::PointCloud::bytes_for(16));
+  model->network.channels = {2};
+  model->network.convs = {0};
+  model->network.neck = 2;
+  const auto graph = compiler::pillar_network(model->network);
+  if (!graph) require(!graph.error().message.empty());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -71,7 +86,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size > 3 && (data[0] == 0xff || data[0] == 0x89)) {
     picture(bytes);
   } else {
-    contract(std::string(reinterpret_cast<const char*>(data), size));
+    const std::string text(reinterpret_cast<const char*>(data), size);
+    contract(text);
+    lidar(text);
   }
   return 0;
 }
