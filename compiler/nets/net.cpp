@@ -94,6 +94,15 @@ Net::Value Net::upsampled(Value x, std::int64_t channels, std::int64_t factor, c
   return call("Relu", {y}, name);
 }
 
+std::vector<Net::Value> Net::centre_head(Value x, std::int64_t classes) {
+  const Value heat = conv(x, classes, 1, 1, false, "heat");
+  const Value offset = conv(x, 2, 1, 1, false, "offset");
+  const Value height = conv(x, 1, 1, 1, false, "height");
+  const Value extents = conv(x, 3, 1, 1, false, "size");
+  const Value rotation = conv(x, 2, 1, 1, false, "rotation");
+  return {heat, offset, height, extents, rotation, conv(x, 2, 1, 1, false, "velocity")};
+}
+
 Result<ir::Graph> Net::finish() {
   TAKT_RETURN_IF_ERROR(status_);
   TAKT_RETURN_IF_ERROR(ir::verify(graph_));

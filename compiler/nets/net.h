@@ -49,6 +49,10 @@ class Net {
   // x brought `factor` times as high and wide by a transposed convolution without overlap, and ReLU.
   Value upsampled(Value x, std::int64_t channels, std::int64_t factor, const std::string& name);
 
+  // What a centre head says of each cell of x: heat of `classes`, offset, height, size, rotation, velocity, in the
+  // order of takt.TopKDecode.
+  std::vector<Value> centre_head(Value x, std::int64_t classes);
+
   // Extents of a value; zeros behind an error.
   [[nodiscard]] ir::Shape shape(Value value) const;
 

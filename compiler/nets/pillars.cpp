@@ -100,13 +100,7 @@ Result<ir::Graph> pillar_network(const PillarNetwork& n) {
   const Value joined = net.call("Concat", levels, "joined", {{"axis", std::int64_t{1}}});
   const Value head = net.conv(joined, n.neck, 3, 1, true, "head");
 
-  const Value heat = net.conv(head, n.classes, 1, 1, false, "heat");
-  const Value offset = net.conv(head, 2, 1, 1, false, "offset");
-  const Value height = net.conv(head, 1, 1, 1, false, "height");
-  const Value extents = net.conv(head, 3, 1, 1, false, "size");
-  const Value rotation = net.conv(head, 2, 1, 1, false, "rotation");
-  const Value velocity = net.conv(head, 2, 1, 1, false, "velocity");
-  const auto best = net.node("takt.TopKDecode", {heat, offset, height, extents, rotation, velocity},
+  const auto best = net.node("takt.TopKDecode", net.centre_head(head, n.classes),
                              {"best_boxes", "best_scores", "best_classes", "best_cells", "boxes_dropped", "best_count"},
                              {{"capacity", n.boxes},
                               {"score", n.score},

@@ -87,6 +87,11 @@ class Net:
         self.channels[name] = channels
         return name
 
+    def centre_head(self, x, classes):
+        return [self.conv(x, channels, 1, 1, False, name)
+                for name, channels in (("heat", classes), ("offset", 2), ("height", 1), ("size", 3), ("rotation", 2),
+                                       ("velocity", 2))]
+
 
 def points_of(net, n):
     cloud = net.input("cloud", TensorProto.UINT8, [n["payload_bytes"]])
@@ -134,10 +139,7 @@ def pillar_network(n):
     net.node("Concat", levels, ["joined"], axis=1)
     net.channels["joined"] = n["neck"] * len(levels)
     head = net.conv("joined", n["neck"], 3, 1, True, "head")
-    maps = [net.conv(head, channels, 1, 1, False, name)
-            for name, channels in (("heat", n["classes"]), ("offset", 2), ("height", 1), ("size", 3), ("rotation", 2),
-                                   ("velocity", 2))]
-    net.node("takt.TopKDecode", maps,
+    net.node("takt.TopKDecode", net.centre_head(head, n["classes"]),
              ["best_boxes", "best_scores", "best_classes", "best_cells", "boxes_dropped", "best_count"],
              capacity=n["boxes"], score=n["score"], origin=n["range"][:2], cell=[2 * side for side in n["pillar"]])
     net.node("takt.CircleNms", ["best_boxes", "best_scores", "best_classes"],
