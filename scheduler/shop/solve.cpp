@@ -342,12 +342,12 @@ Outcome search(const Shop& shop, const Limits& limits, std::optional<Plan> start
   std::mt19937_64 random(limits.seed);
   std::uint64_t nearby = 0;  // conflicts of neighbourhoods, and what walks cost
   constexpr std::uint64_t kMovesOfAConflict = 100;
-  constexpr std::uint64_t kMovesOfAWalk = 20000;
-  constexpr int kWalksOfARound = 20;
+  constexpr std::uint64_t kMovesOfAWalk = 5000;
+  constexpr int kWalksOfARound = 80;
   const bool walks = around && outcome.plan && Tabu::applies(shop);
   // Walks start between two of the best plans so far: one plan alone is a place that they do not get away from. Of
   // plans that run almost all jobs the same way only the best is kept: soon all would be one plan's kin.
-  constexpr std::size_t kKept = 20;
+  constexpr std::size_t kKept = 40;
   const auto kin = [&](const Plan& a, const Plan& b) {
     std::size_t differ = 0;
     for (std::size_t j = 0; j < a.modes.size(); ++j) differ += a.modes[j] != b.modes[j] ? 1 : 0;
