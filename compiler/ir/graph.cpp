@@ -298,12 +298,15 @@ class Verifier {
         return fail(Code::kInternal, "graph: state " + printable(state.name) + " is no value of its own");
       }
       const auto& type = graph_[state.previous].type;
-      const bool one_type = type && type->count == kNoValue && graph_[state.next].type == type;
+      const auto& next = graph_[state.next].type;
+      const bool one_type = type && next && type->dtype == next->dtype && type->shape == next->shape &&
+                            type->axis == next->axis && goes_on(type->count, next->count);
       if (!one_type || (state.initial != nullptr &&
                         (state.initial->dtype != type->dtype || !(state.initial->shape == type->shape)))) {
-        return fail(Code::kInternal, "graph: state " + printable(state.name) + " has not one type, or is counted");
+        return fail(Code::kInternal, "graph: state " + printable(state.name) + " has not one type");
       }
     }
+    for (const State& state : graph_.states) TAKT_RETURN_IF_ERROR(counted(state.previous));
     for (const ValueId id : graph_.inputs) TAKT_RETURN_IF_ERROR(counted(id));
     TAKT_RETURN_IF_ERROR(guards());
     for (const Node& node : graph_.nodes) TAKT_RETURN_IF_ERROR(this->node(node));
@@ -334,6 +337,13 @@ class Verifier {
       written_[i] = true;
     }
     return {};
+  }
+
+  // The count of a counted state is a state too: what counts the rows of one job counts them in the next.
+  [[nodiscard]] bool goes_on(ValueId previous, ValueId next) const {
+    if (previous == kNoValue && next == kNoValue) return true;
+    return std::any_of(graph_.states.begin(), graph_.states.end(),
+                       [&](const State& count) { return count.previous == previous && count.next == next; });
   }
 
   // A count is a scalar that is known wherever the rows are.

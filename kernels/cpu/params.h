@@ -67,6 +67,17 @@ enum class KernelId : std::uint32_t {
   kCircleNms = 57,
   kAxisAlignedNms = 58,
   kRotatedNms = 59,
+  kEgoMotion = 60,
+  kDetections = 61,
+  kKalmanPredict = 62,
+  kGate = 67,
+  kAssign = 68,
+  kAlign = 69,
+  kKalmanUpdate = 70,
+  kTrackUpdate = 71,
+  kBirth = 72,
+  kDeath = 73,
+  kTrackOutput = 74,
   kSelect = 63,     // SelectParams: condition (bool of one element), A, B, Y; A where it is true, B where not
   kReference = 64,  // reference::GenericParams: eight inputs, absent ones allowed, and Y, linear; a rare operator by
                     // its reference kernel

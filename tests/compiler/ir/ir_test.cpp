@@ -188,6 +188,27 @@ TEST(Operators, StateIsReadAtItsInitialValue) {
   EXPECT_EQ(*(*values)[static_cast<std::size_t>(sum)].tensor().as<float>(), 6.0F);
 }
 
+// What counts the rows of a state in one job must count them in the next.
+TEST(Graph, ACountedStateGoesOnWithTheStateThatCountsIt) {
+  Graph graph;
+  const ValueId count = graph.add_value("count", Type{DType::kI32, {}});
+  const ValueId spare = graph.add_value("spare", Type{DType::kI32, {}});
+  const ValueId rows = graph.add_value("rows", Type{DType::kF32, shape({8}), count});
+  const ValueId next = graph.add_value("next");
+  ASSERT_TRUE(append(graph, call("Relu", {rows}, {next})));
+  const State counter{"count", count, count, nullptr}, table{"rows", rows, next, nullptr};
+  graph.states = {counter, table};
+  const Status ok = verify(graph);
+  EXPECT_TRUE(ok) << ok.error().message;
+  for (const std::vector<State>& states :
+       {std::vector<State>{{"count", count, spare, nullptr}, {"spare", spare, count, nullptr}, table}, {table}}) {
+    graph.states = states;
+    const Status refused = verify(graph);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr("state rows has not one type"));
+  }
+}
+
 // A node over tensors without a graph: constants have data.
 struct Operands {
   std::vector<Constant> constants;
