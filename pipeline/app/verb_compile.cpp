@@ -13,6 +13,7 @@
 #include "compiler/compile.h"
 #include "compiler/ir/statistics.h"
 #include "pipeline/app/app.h"
+#include "pipeline/assembly/pipeline_file.h"
 #include "pipeline/models/composition_file.h"
 #include "pipeline/models/contract_file.h"
 #include "runtime/base/file.h"
@@ -26,6 +27,7 @@ namespace {
 struct Options {
   std::string model;
   std::string out;
+  std::string stage;
   std::string target;
   std::vector<std::string> files;
   std::vector<std::string> fixes;
@@ -107,8 +109,53 @@ Status state(const std::string& text, compiler::Options& options) {
   return {};
 }
 
+void print(const plan::Plan& plan, const std::string& out) {
+  const plan::Description& d = plan.description();
+  std::printf("%s: %s for %s, %u operators in %zu steps, %.1f kB, arena %.1f kB (lower bound %.1f kB)\n", out.c_str(),
+              d.name.c_str(), kernels::name_of(d.target), d.statistics.operators_before, d.steps.size(),
+              static_cast<double>(plan.file_bytes()) * 1e-3, static_cast<double>(d.arena_bytes) * 1e-3,
+              static_cast<double>(d.lower_bound) * 1e-3);
+}
+
+// The plan of a pipeline's stage ("fusion", "camera_detect/lite"), as a run of the pipeline has it.
+Status run_stage(const Options& options) {
+  const bool others = !options.files.empty() || !options.fixes.empty() || !options.loops.empty() ||
+                      !options.states.empty() || !options.target.empty() || !options.dump_after.empty() ||
+                      !options.statistics_after.empty() || options.unoptimised;
+  if (others) {
+    return fail(Code::kUsage, "--stage writes the plan as the pipeline has it; only -o and --json go with it");
+  }
+  TAKT_ASSIGN(const pipeline::PipelineConfig config, pipeline::load_pipeline(options.model));
+  std::vector<std::string> known;
+  for (const pipeline::StageConfig& stage : config.stages) {
+    for (const pipeline::VariantConfig& variant : stage.variants) {
+      if (!variant.plan) continue;
+      const std::string full = stage.name + "/" + variant.name;
+      known.push_back(full);
+      if (options.stage != full && options.stage != stage.name) continue;
+      const std::string out = options.out.empty() ? stage.name + ".plan" : options.out;
+      std::error_code error;
+      if (std::filesystem::equivalent(out, options.model, error)) {
+        return fail(Code::kUsage, "-o " + out + " is the pipeline itself");
+      }
+      const auto bytes = variant.plan->bytes();
+      TAKT_RETURN_IF_ERROR(write_file_atomically(out, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+      if (options.json) {
+        std::fputs(plan::to_json(*variant.plan).c_str(), stdout);
+      } else {
+        print(*variant.plan, out);
+        std::printf("  look at it: takt plan show %s\n", out.c_str());
+      }
+      return {};
+    }
+  }
+  return fail(Code::kUsage, options.model + ": no stage with a plan is called '" + options.stage + "'" +
+                                did_you_mean(options.stage, known));
+}
+
 Status run(const Options& options) {
   namespace fs = std::filesystem;
+  if (!options.stage.empty()) return run_stage(options);
   if (options.json && !(options.dump_after.empty() && options.statistics_after.empty())) {
     return fail(Code::kUsage,
                 "--json describes the plan on stdout, where --dump-after and --statistics-after print too; "
@@ -204,11 +251,7 @@ Status run(const Options& options) {
     std::fputs(plan::to_json(*plan).c_str(), stdout);
     return {};
   }
-  const plan::Description& d = plan->description();
-  std::printf("%s: %s for %s, %u operators in %zu steps, %.1f kB, arena %.1f kB (lower bound %.1f kB)\n", out.c_str(),
-              d.name.c_str(), kernels::name_of(d.target), d.statistics.operators_before, d.steps.size(),
-              static_cast<double>(plan->file_bytes()) * 1e-3, static_cast<double>(d.arena_bytes) * 1e-3,
-              static_cast<double>(d.lower_bound) * 1e-3);
+  print(*plan, out);
   std::printf("  passes: %llu to %llu operators, %.1f to %.1f MB of activations read and written (%.0f %% less)\n",
               static_cast<unsigned long long>(before.nodes), static_cast<unsigned long long>(after.nodes),
               static_cast<double>(before.activation_bytes) * 1e-6, static_cast<double>(after.activation_bytes) * 1e-6,
@@ -224,8 +267,12 @@ Status run(const Options& options) {
 void add_compile(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("compile", "Compile a model (ONNX, its contract, or a composition) into a plan");
-  verb->add_option("model", options->model, "MODEL.onnx, its contract MODEL.yaml, or a composition")->required();
+  verb->add_option("model", options->model,
+                   "MODEL.onnx, its contract MODEL.yaml, a composition, or with --stage a pipeline")
+      ->required();
   verb->add_option("-o,--out", options->out, "the plan to write (default: the model's name and .plan)");
+  verb->add_option("--stage", options->stage,
+                   "of a pipeline file in place of a model: the stage whose plan to write (STAGE or STAGE/VARIANT)");
   verb->add_option("--target", options->target, "cpu:avx2, cpu:avx512 or cpu:neon (default: this machine)");
   verb->add_option("--fix", options->fixes,
                    "fix a symbolic dimension (height=256) or the shape of an input (images=1x3x256x416)");

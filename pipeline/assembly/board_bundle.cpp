@@ -164,6 +164,7 @@ Result<Bundle> make_bundle(const PipelineConfig& config, const std::vector<Admit
         const auto [at, fresh] = plans.try_emplace(with.plan.get(), static_cast<std::uint32_t>(out.plans.size()));
         if (fresh) out.plans.push_back(with.plan);
         entry.plan = at->second;
+        if (!with.model) continue;
         entry.model = *with.model;
         entry.model->contract_file.clear();
         entry.model->file.clear();

@@ -5,8 +5,10 @@
 
 #include "pipeline/models/compile_model.h"
 #include "pipeline/models/contract_file.h"
+#include "pipeline/models/fusion_graph.h"
 #include "pipeline/models/lidar_model.h"
 #include "pipeline/stages/camera_network.h"
+#include "pipeline/stages/fusion_tracker.h"
 #include "runtime/base/suggest.h"
 #include "scheduler/dispatch/record.h"
 #include "scheduler/model/yaml.h"
@@ -142,8 +144,7 @@ const VariantConfig& StageConfig::variant(const std::string& variant_name) const
   return at == variants.end() ? variants.front() : *at;
 }
 
-Result<std::unique_ptr<Stage>> PipelineConfig::create(std::size_t stage, std::size_t variant) const {
-  const VariantConfig& chosen = stages[stage].variant(problem.stages[stage].variants[variant].name);
+StageSpec PipelineConfig::spec_of(std::size_t stage, const VariantConfig& chosen) const {
   StageSpec spec;
   spec.type = chosen.type;
   spec.variant = chosen.name;
@@ -153,7 +154,23 @@ Result<std::unique_ptr<Stage>> PipelineConfig::create(std::size_t stage, std::si
   spec.plan = chosen.plan;
   spec.model = chosen.model;
   spec.pixel_format = stages[stage].pixel_format;
-  return create_stage(spec, params_[stage]);
+  return spec;
+}
+
+Status PipelineConfig::compile_fusion_stage(std::size_t stage, const sched::Variant& planned) {
+  for (VariantConfig& variant : stages[stage].variants) {
+    if (variant.name != planned.name || variant.type != "fusion_tracker") continue;
+    const FusionModel model = read_fusion_model(params_[stage]);
+    const auto sources = fusion_sources(spec_of(stage, variant), model);
+    if (!sources) continue;  // creating the stage says what is wrong
+    TAKT_ASSIGN(variant.plan, compile_fusion(model, *sources, stages[stage].connections.size(), parts_of(planned)));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Stage>> PipelineConfig::create(std::size_t stage, std::size_t variant) const {
+  const VariantConfig& chosen = stages[stage].variant(problem.stages[stage].variants[variant].name);
+  return create_stage(spec_of(stage, chosen), params_[stage]);
 }
 
 Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files) {
@@ -229,6 +246,9 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
     TAKT_RETURN_IF_ERROR(compile_variant(stage, model.contract, file, parts_of(planned), &variant));
   }
   for (std::size_t s = 0; s < config.stages.size(); ++s) {
+    for (const sched::Variant& planned : config.problem.stages[s].variants) {
+      TAKT_RETURN_IF_ERROR(config.compile_fusion_stage(s, planned));
+    }
     for (std::size_t v = 0; v < config.problem.stages[s].variants.size(); ++v) {
       if (auto stage = config.create(s, v); !stage) {
         return fail(Code::kConfiguration, path + ": stage '" + config.stages[s].name + "': " + stage.error().message);

@@ -22,7 +22,8 @@ namespace takt::pipeline {
 struct VariantConfig {
   std::string name;
   std::string type;
-  // camera_network: the model's contract, and its plan for the pictures of the stage's camera.
+  // camera_network: the model's contract, and its plan for the pictures of the stage's camera. fusion_tracker: the plan
+  // of its graph.
   std::shared_ptr<const ModelContract> model;
   std::shared_ptr<const plan::Plan> plan;
 };
@@ -55,6 +56,8 @@ struct PipelineConfig {
   [[nodiscard]] const YamlNode& params(std::size_t stage) const { return params_[stage]; }
 
  private:
+  [[nodiscard]] StageSpec spec_of(std::size_t stage, const VariantConfig& chosen) const;
+  Status compile_fusion_stage(std::size_t stage, const sched::Variant& planned);
   friend Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files);
   std::vector<YamlNode> params_;  // by stage
 };

@@ -7,15 +7,17 @@
 
 namespace takt::pipeline {
 
-PlanInfo plan_info(std::uint32_t stage, const ModelContract& model, const exec::Session& session,
+PlanInfo plan_info(std::uint32_t stage, const ModelContract* model, const exec::Session& session,
                    const exec::CountLog* counts) {
   const plan::Plan& plan = session.plan();
   const plan::Description& d = plan.description();
   PlanInfo out;
   out.stage = stage;
-  out.model = model.name;
-  out.model_file = model.file;
-  out.licence = model.licence;
+  out.model = model != nullptr ? model->name : d.name;
+  if (model != nullptr) {
+    out.model_file = model->file;
+    out.licence = model->licence;
+  }
   out.target = kernels::name_of(d.target);
   out.plan = plan.digest();
   out.operators_before = d.statistics.operators_before;

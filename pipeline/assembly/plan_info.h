@@ -10,8 +10,8 @@
 
 namespace takt::pipeline {
 
-// `counts`: nullptr where the stage keeps none.
-PlanInfo plan_info(std::uint32_t stage, const ModelContract& model, const exec::Session& session,
+// `model`: nullptr where the graph is takt's own. `counts`: nullptr where the stage keeps none.
+PlanInfo plan_info(std::uint32_t stage, const ModelContract* model, const exec::Session& session,
                    const exec::CountLog* counts);
 
 }  // namespace takt::pipeline

@@ -430,12 +430,14 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   for (std::size_t s = 0; s < stages.size(); ++s) {
     if (sessions[s] == nullptr) continue;
     const std::string& variant = stages[s].variants[schedule.choices[s].variant].name;
-    const ModelContract& model = *config.stages[s].variant(variant).model;
-    for (const auto& [role, path] :
-         {std::pair<std::string, std::string>{"contract ", model.contract_file}, {"model ", model.file}}) {
-      if (path.empty()) continue;  // a network that takt builds
-      TAKT_ASSIGN(const Digest hash, digest_file(path));
-      data.inputs.push_back({role + stages[s].name, path, hash});
+    const ModelContract* const model = config.stages[s].variant(variant).model.get();
+    if (model != nullptr) {
+      for (const auto& [role, path] :
+           {std::pair<std::string, std::string>{"contract ", model->contract_file}, {"model ", model->file}}) {
+        if (path.empty()) continue;  // a network that takt builds
+        TAKT_ASSIGN(const Digest hash, digest_file(path));
+        data.inputs.push_back({role + stages[s].name, path, hash});
+      }
     }
     data.plans.push_back(plan_info(static_cast<std::uint32_t>(s), model, *sessions[s], counts[s]));
     if (const auto& found = sessions[s]->first_non_finite()) {

@@ -61,8 +61,8 @@ Status check_stages(const Bundle& bundle) {
     TAKT_RETURN_IF_ERROR(unique_names(stage.inputs, "input of " + where));
     TAKT_RETURN_IF_ERROR(check_parameter(stage.params, stage.name));
     for (const BundleVariant& variant : stage.variants) {
-      if (variant.plan.has_value() != variant.model.has_value()) {
-        return refuse(where + ": plan and model of variant '" + variant.name + "' belong together");
+      if (variant.model && !variant.plan) {
+        return refuse(where + ": variant '" + variant.name + "' has a model and no plan of it");
       }
       if (!variant.plan) continue;
       if (*variant.plan >= bundle.plans.size()) return refuse(where + ": it names a plan that is not there");

@@ -114,8 +114,9 @@ std::string plan_html(const RunData& run, const PlanInfo& plan) {
   const std::string& stage = run.problem.stages[plan.stage].name;
   const std::string variant = plan.stage < run.stages.size() ? run.stages[plan.stage].variant : "";
   const PlanTotals sum = totals(plan);
-  std::string out = "<h3>" + escaped(stage) + ", variant " + escaped(variant) + ": " + escaped(plan.model) + " (" +
-                    escaped(plan.licence) + "), " + escaped(plan.target) + "</h3>\n<ul class=\"figures\">";
+  std::string out = "<h3>" + escaped(stage) + ", variant " + escaped(variant) + ": " + escaped(plan.model) +
+                    (plan.licence.empty() ? "" : " (" + escaped(plan.licence) + ")") + ", " + escaped(plan.target) +
+                    "</h3>\n<ul class=\"figures\">";
   const auto figure = [&](const std::string& value, const std::string& name) {
     out += "<li><b>" + value + "</b><span>" + name + "</span></li>";
   };

@@ -164,7 +164,7 @@ struct PlanCounter {
 // The compiled graph of a stage in the variant that was taken.
 struct PlanInfo {
   std::uint32_t stage = 0;
-  std::string model, model_file, licence;  // of the contract
+  std::string model, model_file, licence;  // of the contract; a graph of takt's own has a name alone
   std::string target;                      // "cpu:avx2"
   Digest plan;
   std::uint32_t operators_before = 0, operators_after = 0;  // passes

@@ -9,7 +9,7 @@
 #include "pipeline/stages/camera_view.h"
 #include "pipeline/stages/object_output.h"
 #include "pipeline/stages/parameter.h"
-#include "pipeline/stages/usual_extent.h"
+#include "pipeline/models/usual_extent.h"
 #include "runtime/exec/session.h"
 #include "runtime/memory/aligned_buffer.h"
 #include "runtime/plan/plan.h"

@@ -4,152 +4,223 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "kernels/reference/elementary.h"
+#include "kernels/reference/tracking.h"
 #include "pipeline/stages/adversarial.h"
-#include "pipeline/stages/ego_trajectory.h"
+#include "runtime/exec/counts.h"
+#include "runtime/exec/session.h"
+#include "runtime/memory/aligned_buffer.h"
+#include "runtime/plan/plan.h"
 
 namespace takt::pipeline {
 
 namespace {
 
+using kernels::kNever;
+
 constexpr std::size_t kMaxStageInputs = 32;                 // bits of missing_inputs
-constexpr double kMaxRate = 100;                            // m/s; a larger range rate is noise
-constexpr double kMaxExtent = 50;                           // m; a longer box is noise
 constexpr std::int64_t kClockTolerance_ns = 10'000'000;     // a stamp may lie after now by this much
 constexpr std::int64_t kAdversarialPeriod_ns = 50'000'000;  // of stamps that follow from the seed alone
 
-// What survives a job.
-struct FusionState {
-  EgoTrajectory ego;
-  std::array<std::int64_t, kMaxStageInputs> used_ns;  // newest stamp used, by input
-  TrackTable table;
-
-  FusionState() { used_ns.fill(kNever); }
-};
-
-struct ListInput {
-  Modality modality = Modality::kLidar;
-  double x = 0, y = 0;  // of the sensor, vehicle frame
-};
+// The graph reads and writes payloads as they lie in their chunks.
+template <std::size_t a, std::size_t b>
+constexpr bool kSame = a == b;
+static_assert(kNever == transport::kNoStamp);
+static_assert(sizeof(kernels::ObjectRow) == sizeof(Object) && sizeof(kernels::TrackRow) == sizeof(Track));
+static_assert(kernels::kObjectRowsOffset == offsetof(ObjectList, objects));
+static_assert(sizeof(kernels::TrackListHeader) == offsetof(TrackList, tracks));
+static_assert(kSame<offsetof(kernels::ObjectRow, yaw), offsetof(Object, yaw)>);
+static_assert(kSame<offsetof(kernels::ObjectRow, range_rate), offsetof(Object, range_rate)>);
+static_assert(kSame<offsetof(kernels::ObjectRow, picture), offsetof(Object, u0)>);
+static_assert(kSame<offsetof(kernels::ObjectRow, position_variance), offsetof(Object, position_variance)>);
+static_assert(kSame<offsetof(kernels::ObjectRow, object_class), offsetof(Object, object_class)>);
+static_assert(kSame<offsetof(kernels::ObjectRow, means), offsetof(Object, flags)>);
+static_assert(kSame<offsetof(kernels::TrackRow, x), offsetof(Track, x)>);
+static_assert(kSame<offsetof(kernels::TrackRow, yaw), offsetof(Track, yaw)>);
+static_assert(kSame<offsetof(kernels::TrackRow, vx), offsetof(Track, vx)>);
+static_assert(kSame<offsetof(kernels::TrackRow, score), offsetof(Track, score)>);
+static_assert(kSame<offsetof(kernels::TrackRow, hits), offsetof(Track, hits)>);
+static_assert(kSame<offsetof(kernels::TrackRow, sensors), offsetof(Track, sensors)>);
+static_assert(kSame<offsetof(kernels::TrackListHeader, stamp_ns), offsetof(TrackList, stamp_ns)>);
+static_assert(sizeof(kernels::EgoReading) == sizeof(sensors::EgoMotion));
+static_assert(kSame<offsetof(kernels::EgoReading, velocity), offsetof(sensors::EgoMotion, velocity)>);
+static_assert(kSame<kernels::kMeansPosition, kHasPosition> && kSame<kernels::kMeansBox, kHasBox> &&
+              kSame<kernels::kMeansRate, kHasRangeRate>);
 
 bool is_ego(const StageConnection& input) {
   return input.sensor != nullptr && input.sensor->kind == sensors::SensorKind::kEgo;
 }
 
-bool finite(const Object& o) { return std::isfinite(o.x) && std::isfinite(o.y) && std::isfinite(o.z); }
-
-bool usable_box(const Object& o) {
-  const auto extent = [](float v) { return v > 0.05F && v < kMaxExtent; };
-  return (o.flags & kHasBox) != 0 && extent(o.length) && extent(o.width) && extent(o.height) && std::isfinite(o.yaw);
+Modality modality_of(const sensors::RigSensor& sensor) {
+  return sensor.kind == sensors::SensorKind::kCamera  ? Modality::kCamera
+         : sensor.kind == sensors::SensorKind::kRadar ? Modality::kRadar
+                                                      : Modality::kLidar;
 }
 
-bool usable_rate(const Object& o) {
-  if ((o.flags & kHasRangeRate) == 0 || !(std::fabs(o.range_rate) < kMaxRate)) return false;
-  const float norm2 = o.ray_x * o.ray_x + o.ray_y * o.ray_y;
-  return norm2 > 0.5F && norm2 < 2.0F;
+const ObjectList* list_of(const StageInput& input) {
+  if (!input.chunk || input.chunk.payload == nullptr) return nullptr;
+  if (input.chunk.header->payload_bytes < offsetof(ObjectList, objects)) return nullptr;
+  return reinterpret_cast<const ObjectList*>(input.chunk.payload);
 }
 
-// Noise of a position in the vehicle frame: along and across the ray from the sensor. The object's own variance stands
-// for the weaker of the two: a radar's across the ray, a camera's along it; a LiDAR's for both.
-GroundCovariance noise_of(const Object& o, const ListInput& input, const SensorModel& model) {
-  const double dx = o.x - input.x, dy = o.y - input.y;
-  const double range2 = dx * dx + dy * dy;
-  const bool given = std::isfinite(o.position_variance) && o.position_variance > 0;
-  double along = model.range_sigma_m * model.range_sigma_m + model.range_sigma_share * model.range_sigma_share * range2;
-  double across =
-      model.range_sigma_m * model.range_sigma_m + model.bearing_sigma_rad * model.bearing_sigma_rad * range2;
-  if (given) {
-    const double own = o.position_variance;
-    switch (input.modality) {
-      case Modality::kLidar: along = across = std::max(own, 0.01); break;
-      case Modality::kRadar: across = std::max(across, own); break;
-      case Modality::kCamera: along = std::max(along, own); break;
-    }
+// A tensor of the plan's interface that the stage fills or reads itself.
+template <class T>
+class Bound {
+ public:
+  explicit Bound(memory::AlignedBuffer buffer) : buffer_(std::move(buffer)) {}
+  T& operator[](std::size_t i) { return reinterpret_cast<T*>(buffer_.data())[i]; }
+  [[nodiscard]] std::span<std::byte> bytes() { return buffer_.span(); }
+
+ private:
+  memory::AlignedBuffer buffer_;
+};
+
+// The slots of the plan, by what they mean.
+struct Slots {
+  std::vector<std::size_t> lists, rows, repaired, dropped;  // by list of a job
+  std::size_t stamps = 0, ego_stamp = 0, ego_sample = 0, used_now = 0, tracks = 0, used = 0;
+};
+
+Result<Slots> find_slots(const plan::Plan& plan, std::size_t lists, std::size_t inputs) {
+  namespace name = fusion_tensors;
+  const plan::Description& d = plan.description();
+  Status fits;
+  const auto found = [&](std::optional<std::size_t> slot, const std::vector<std::uint32_t>& tensors,
+                         const std::string& what, std::uint64_t bytes) {
+    if (slot && d.tensors[tensors[*slot]].bytes == bytes) return *slot;
+    fits = fail(Code::kConfiguration, "its plan has no tensor '" + what + "' of " + std::to_string(bytes) + " bytes");
+    return std::size_t{0};
+  };
+  const auto input = [&](const std::string& what, std::uint64_t bytes) {
+    return found(plan.find_input(what), d.inputs, what, bytes);
+  };
+  const auto output = [&](const std::string& what, std::uint64_t bytes) {
+    return found(plan.find_output(what), d.outputs, what, bytes);
+  };
+  Slots slots;
+  for (std::size_t k = 0; k < lists; ++k) {
+    slots.lists.push_back(input(name::kList + std::to_string(k), sizeof(ObjectList)));
+    slots.rows.push_back(input(name::kListRows + std::to_string(k), 2 * sizeof(std::int64_t)));
+    slots.repaired.push_back(output(name::kRepaired + std::to_string(k), sizeof(std::int32_t)));
+    slots.dropped.push_back(output(name::kDropped + std::to_string(k), sizeof(std::int32_t)));
   }
-  if (range2 < 1e-6) return {std::max(along, across), 0, std::max(along, across)};
-  const double cc = dx * dx / range2, ss = dy * dy / range2, cs = dx * dy / range2;
-  return {cc * along + ss * across, cs * (along - across), ss * along + cc * across};
+  slots.stamps = input(name::kStamps, (lists + 1) * sizeof(std::int64_t));
+  slots.ego_stamp = input(name::kEgoStamp, sizeof(std::int64_t));
+  slots.ego_sample = input(name::kEgoSample, sizeof(kernels::EgoReading));
+  slots.used_now = input(name::kUsedNow, inputs * sizeof(std::int64_t));
+  slots.tracks = output(name::kTracks, sizeof(TrackList));
+  const auto used = std::find_if(d.states.begin(), d.states.end(), [](const auto& s) { return s.name == name::kUsed; });
+  if (used == d.states.end() || used->bytes != inputs * sizeof(std::int64_t) || d.inputs.size() != 2 * lists + 4) {
+    fits = fail(Code::kConfiguration, "its plan was compiled for other inputs");
+  }
+  if (!fits) return fail(std::move(fits).error());
+  slots.used = static_cast<std::size_t>(used - d.states.begin());
+  return slots;
 }
 
 class FusionTracker final : public Stage {
  public:
-  FusionTracker(const StageSpec& spec, const FusionParameters& parameters)
-      : parameters_(parameters), connections_(spec.inputs), lists_(spec.inputs.size()), tracker_(parameters.tracker) {
-    for (std::size_t i = 0; i < connections_.size(); ++i) {
-      if (is_ego(connections_[i])) continue;
-      const sensors::RigSensor& sensor = spec.rig->sensors[connections_[i].sensor_index];
-      lists_[i].x = sensor.vehicle_from_sensor.translation[0];
-      lists_[i].y = sensor.vehicle_from_sensor.translation[1];
-      lists_[i].modality = sensor.kind == sensors::SensorKind::kCamera  ? Modality::kCamera
-                           : sensor.kind == sensors::SensorKind::kRadar ? Modality::kRadar
-                                                                        : Modality::kLidar;
+  static Result<std::unique_ptr<Stage>> create(const StageSpec& spec, std::size_t lists) {
+    std::unique_ptr<FusionTracker> stage(new FusionTracker(spec));
+    exec::Placement placement;
+    placement.state = spec.state;
+    TAKT_ASSIGN(stage->slots_, find_slots(*spec.plan, lists, spec.inputs.size()));
+    TAKT_ASSIGN(stage->session_, exec::Session::create(spec.plan, placement));
+    const Slots& slots = stage->slots_;
+    exec::Session& session = *stage->session_;
+    const auto bound = [&](auto& to, bool output, std::size_t slot, std::uint64_t bytes) -> Status {
+      TAKT_ASSIGN(memory::AlignedBuffer buffer, memory::AlignedBuffer::create(bytes));
+      auto& place = to.emplace_back(std::move(buffer));
+      std::fill(place.bytes().begin(), place.bytes().end(), std::byte{0});
+      return output ? session.bind_output(slot, place.bytes()) : session.bind_input(slot, place.bytes());
+    };
+    constexpr std::uint64_t kWord = sizeof(std::int64_t);
+    for (std::size_t k = 0; k < lists; ++k) {
+      TAKT_RETURN_IF_ERROR(bound(stage->rows_, false, slots.rows[k], 2 * kWord));
     }
+    const plan::Description& d = spec.plan->description();
+    for (std::size_t slot = 0; slot < d.outputs.size(); ++slot) {
+      TAKT_RETURN_IF_ERROR(bound(stage->numbers_, true, slot, d.tensors[d.outputs[slot]].bytes));
+      stage->outputs_.push_back(stage->numbers_.back().bytes().data());
+    }
+    stage->counts_.emplace(*spec.plan);
+    TAKT_RETURN_IF_ERROR(bound(stage->words_, false, slots.stamps, (lists + 1) * kWord));
+    TAKT_RETURN_IF_ERROR(bound(stage->words_, false, slots.ego_stamp, kWord));
+    TAKT_RETURN_IF_ERROR(bound(stage->words_, false, slots.used_now, spec.inputs.size() * kWord));
+    TAKT_RETURN_IF_ERROR(bound(stage->nothing_, false, slots.ego_sample, sizeof(kernels::EgoReading)));
+    TAKT_RETURN_IF_ERROR(bound(stage->nothing_, false, slots.lists[0], sizeof(ObjectList)));
+    return std::unique_ptr<Stage>(std::move(stage));
   }
 
-  [[nodiscard]] int phases() const override { return 1; }
-  [[nodiscard]] bool parallel(int) const override { return false; }
+  // Choose the inputs; the steps; the header.
+  [[nodiscard]] int phases() const override { return static_cast<int>(session_->steps()) + 2; }
+  [[nodiscard]] bool parallel(int phase) const override {
+    return phase > 0 && phase <= static_cast<int>(session_->steps());
+  }
   [[nodiscard]] std::uint32_t output_schema() const override { return kTrackListSchema; }
   [[nodiscard]] std::uint64_t output_bytes() const override { return sizeof(TrackList); }
-  void published() override { current_ ^= 1U; }
+  [[nodiscard]] exec::Session* session() override { return session_.get(); }
+  [[nodiscard]] const exec::CountLog* counts() const override { return &*counts_; }
+  void published() override { session_->publish(); }
 
-  void run(int, int part, int, StageJob& job) override {
-    if (part != 0) return;
-    FusionState& next = begin_from(halves_[current_], halves_[current_ ^ 1U]);
-    const Arrivals arrivals = take_inputs(job, next);
-    for (std::size_t k = 0; k < arrivals.count; ++k) {
-      const std::size_t input = arrivals.order[k];
-      to_odometry(*list_of(job.inputs[input]), input, next.ego, job);
-      if (!tracker_.apply(detections_, next.table)) job.repaired = true;
+  void run(int phase, int part, int parts, StageJob& job) override {
+    if (phase == 0) {
+      take_inputs(job);
+    } else if (phase <= static_cast<int>(session_->steps())) {
+      session_->run_step(static_cast<std::size_t>(phase - 1), part, parts);
+    } else {
+      write(job);
     }
-    tracker_.finish(job.now.ns, next.table);
-    write(next, arrivals, job);
   }
 
   void adversarial_input(std::size_t input, std::uint32_t seed, transport::ChunkHeader& header,
                          std::span<std::byte> payload) const override;
 
  private:
-  // The new lists of a job in the order in which they are applied: (stamp, input).
-  struct Arrivals {
-    std::array<std::size_t, kMaxStageInputs> order{};
-    std::size_t count = 0;
-    std::uint32_t missing = 0, repeated = 0;
-  };
-
-  FusionState& begin_from(const FusionState& current, FusionState& next) const {
-    next.ego = current.ego;
-    next.used_ns = current.used_ns;
-    tracker_.begin(current.table, next.table);
-    return next;
+  explicit FusionTracker(const StageSpec& spec) : connections_(spec.inputs) {
+    for (const StageConnection& c : connections_) {
+      modality_.push_back(is_ego(c) ? Modality::kLidar : modality_of(spec.rig->sensors[c.sensor_index]));
+      source_.push_back(is_ego(c) ? -1 : sources_++);
+    }
   }
-  [[nodiscard]] static const ObjectList* list_of(const StageInput& input);
-  Arrivals take_inputs(StageJob& job, FusionState& state) const;
-  void to_odometry(const ObjectList& list, std::size_t input, const EgoTrajectory& ego, StageJob& job);
-  void write(const FusionState& state, const Arrivals& arrivals, StageJob& job) const;
 
-  FusionParameters parameters_;
+  void take_inputs(StageJob& job);
+  bool take_ego(const StageInput& input, std::int64_t stamp);
+  void bind_list(std::size_t k, const StageInput* input, std::int64_t source, StageJob& job);
+  void write(StageJob& job);
+
   std::vector<StageConnection> connections_;
-  std::vector<ListInput> lists_;  // by input
-  Tracker tracker_;
-  DetectionList detections_;
-  std::array<FusionState, 2> halves_;
-  std::uint32_t current_ = 0;
+  std::vector<Modality> modality_;    // by input
+  std::vector<std::int64_t> source_;  // row of the sources, by input; -1: the ego sensor
+  std::int64_t sources_ = 0;
+  Slots slots_;
+  std::unique_ptr<exec::Session> session_;
+  std::vector<Bound<std::int64_t>> rows_;     // by list of a job: objects, row of the sources
+  std::vector<Bound<std::int64_t>> words_;    // stamps, ego stamp, used now
+  std::vector<Bound<std::int32_t>> numbers_;  // by output; that of the tracks is bound to the job's chunk
+  std::vector<std::byte*> outputs_;           // the same, for counts_
+  std::optional<exec::CountLog> counts_;
+  std::vector<Bound<std::byte>> nothing_;     // stands for an ego sample, and for a list
+  std::uint32_t missing_ = 0, repeated_ = 0;  // bit i: input i, in this job
 };
 
-const ObjectList* FusionTracker::list_of(const StageInput& input) {
-  if (!input.chunk || input.chunk.payload == nullptr) return nullptr;
-  if (input.chunk.header->payload_bytes < offsetof(ObjectList, objects)) return nullptr;
-  return reinterpret_cast<const ObjectList*>(input.chunk.payload);
-}
-
-FusionTracker::Arrivals FusionTracker::take_inputs(StageJob& job, FusionState& state) const {
-  Arrivals arrivals;
+// The new lists of a job in the order in which they are applied: (stamp, input).
+void FusionTracker::take_inputs(StageJob& job) {
+  session_->refresh_state();  // another variant may have run the last job
+  Bound<std::int64_t>&stamps = words_[0], &ego_stamp = words_[1], &used_now = words_[2];
+  const auto* const used = reinterpret_cast<const std::int64_t*>(session_->state(slots_.used).data());
+  const auto lists = static_cast<std::size_t>(sources_);
+  missing_ = repeated_ = 0;
+  ego_stamp[0] = kNever;
+  std::array<std::size_t, kMaxStageInputs> order{};
+  std::size_t count = 0;
   const std::size_t inputs = std::min(job.inputs.size(), connections_.size());
   const auto stamp_of = [&](std::size_t i) { return job.inputs[i].chunk.header->capture_ns; };
   for (std::size_t i = 0; i < connections_.size(); ++i) {
+    used_now[i] = used[i];
     const std::uint32_t bit = 1U << i;
     const bool ego = is_ego(connections_[i]);
     const StageInput input = i < inputs ? job.inputs[i] : StageInput{};
@@ -158,140 +229,74 @@ FusionTracker::Arrivals FusionTracker::take_inputs(StageJob& job, FusionState& s
                            : list_of(input) != nullptr;
     const std::int64_t stamp = there ? input.chunk.header->capture_ns : transport::kNoStamp;
     if (stamp == transport::kNoStamp) {
-      arrivals.missing |= bit;
+      missing_ |= bit;
       continue;
     }
-    if (stamp <= state.used_ns[i]) {
-      arrivals.repeated |= bit;
+    if (stamp <= used[i]) {
+      repeated_ |= bit;
       continue;
     }
-    if (stamp - job.now.ns > kClockTolerance_ns) {
+    if (stamp - job.now.ns > kClockTolerance_ns || (ego && !take_ego(input, stamp))) {
       job.repaired = true;
       continue;
     }
-    if (ego) {
-      const auto& motion = *reinterpret_cast<const sensors::EgoMotion*>(input.chunk.payload);
-      if (!state.ego.add(stamp, motion, parameters_.ego_jump_limit_m)) {
-        job.repaired = true;
-        continue;
-      }
-    } else {
-      std::size_t at = arrivals.count++;
-      for (; at > 0 && stamp < stamp_of(arrivals.order[at - 1]); --at) arrivals.order[at] = arrivals.order[at - 1];
-      arrivals.order[at] = i;
+    if (!ego) {
+      std::size_t at = count++;
+      for (; at > 0 && stamp < stamp_of(order[at - 1]); --at) order[at] = order[at - 1];
+      order[at] = i;
     }
-    state.used_ns[i] = stamp;
+    used_now[i] = stamp;
   }
-  return arrivals;
+  if (ego_stamp[0] == kNever) static_cast<void>(session_->bind_input(slots_.ego_sample, nothing_[0].bytes()));
+  for (std::size_t k = 0; k < lists; ++k) {
+    const bool there = k < count;
+    stamps[k] = there ? stamp_of(order[k]) : kNever;
+    bind_list(k, there ? &job.inputs[order[k]] : nullptr, there ? source_[order[k]] : -1, job);
+  }
+  stamps[lists] = job.now.ns;
+  // A contract of chunks: payloads start at a multiple of 64 and hold what their stage declared.
+  if (!session_->bind_output(slots_.tracks, {job.output, sizeof(TrackList)})) job.repaired = true;
 }
 
-void FusionTracker::to_odometry(const ObjectList& list, std::size_t input, const EgoTrajectory& ego, StageJob& job) {
-  const std::int64_t stamp = job.inputs[input].chunk.header->capture_ns;
-  const PlanarPose pose = ego.pose(stamp);
-  const PlanarTransform odometry(pose);
-  const ListInput& from = lists_[input];
-  const SensorModel& model = parameters_.tracker.sensors[static_cast<std::size_t>(from.modality)];
-  DetectionList& out = detections_;
-  out.stamp_ns = stamp;
-  out.sensor = static_cast<std::uint32_t>(connections_[input].sensor_index);
-  out.modality = from.modality;
-  out.sensor_x = from.x;
-  out.sensor_y = from.y;
-  odometry.point(out.sensor_x, out.sensor_y);
-  out.count = 0;
-
-  const std::uint64_t room =
-      (job.inputs[input].chunk.header->payload_bytes - offsetof(ObjectList, objects)) / sizeof(Object);
-  const std::uint64_t count = std::min({std::uint64_t{list.count}, room, std::uint64_t{kMaxObjects}});
-  if (count < list.count) job.repaired = true;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const Object& o = list.objects[i];
-    if ((o.flags & kHasPosition) == 0) continue;
-    const double range2 = double{o.x} * o.x + double{o.y} * o.y;
-    if (!finite(o) || range2 > parameters_.range_max_m * parameters_.range_max_m) {
-      job.repaired = true;
-      continue;
-    }
-    Detection& d = out.detections[out.count++];
-    d = Detection{};
-    d.x = o.x;
-    d.y = o.y;
-    d.z = o.z;
-    d.range2 = range2;
-    d.object_class =
-        static_cast<std::uint32_t>(o.object_class) < kObjectClasses ? o.object_class : ObjectClass::kUnknown;
-    d.has_box = usable_box(o);
-    if (d.has_box) {
-      d.length = o.length;
-      d.width = o.width;
-      d.height = o.height;
-      d.yaw = kernels::wrap_angle(o.yaw + pose.yaw);
-    } else if (model.surface_offset_m != 0) {
-      const double dx = d.x - from.x, dy = d.y - from.y;
-      const double range = std::sqrt(dx * dx + dy * dy);
-      if (range > 1) {
-        d.x += model.surface_offset_m * dx / range;
-        d.y += model.surface_offset_m * dy / range;
-      }
-    }
-    d.has_rate = usable_rate(o);
-    if (d.has_rate) {
-      const double norm = std::sqrt(double{o.ray_x} * o.ray_x + double{o.ray_y} * o.ray_y);
-      d.rate = o.range_rate;
-      d.ray_x = o.ray_x / norm;
-      d.ray_y = o.ray_y / norm;
-      odometry.direction(d.ray_x, d.ray_y);
-    }
-    // The covariance turns with the vehicle: R C R'.
-    const GroundCovariance n = noise_of(o, from, model);
-    double ax = n.xx, ay = n.xy, bx = n.xy, by = n.yy;
-    odometry.direction(ax, ay);
-    odometry.direction(bx, by);
-    odometry.direction(ax, bx);
-    odometry.direction(ay, by);
-    d.noise = {ax, 0.5 * (ay + bx), by};
-    odometry.point(d.x, d.y);
-  }
+bool FusionTracker::take_ego(const StageInput& input, std::int64_t stamp) {
+  const std::span<const std::byte> payload = input.chunk.bytes();
+  if (!kernels::reference::ego_usable(*reinterpret_cast<const kernels::EgoReading*>(payload.data()))) return false;
+  if (!session_->bind_input(slots_.ego_sample, payload)) return false;
+  words_[1][0] = stamp;
+  return true;
 }
 
-void FusionTracker::write(const FusionState& state, const Arrivals& arrivals, StageJob& job) const {
+// The list where it lies; without one, an empty list of nobody.
+void FusionTracker::bind_list(std::size_t k, const StageInput* input, std::int64_t source, StageJob& job) {
+  rows_[k][0] = 0;
+  rows_[k][1] = source;
+  std::span<const std::byte> payload = nothing_[1].bytes();
+  if (input != nullptr) {
+    const ObjectList& list = *list_of(*input);
+    const std::uint64_t room = (input->chunk.header->payload_bytes - offsetof(ObjectList, objects)) / sizeof(Object);
+    const std::uint64_t count = std::min({std::uint64_t{list.count}, room, std::uint64_t{kMaxObjects}});
+    if (count < list.count) job.repaired = true;
+    rows_[k][0] = static_cast<std::int64_t>(count);
+    // No row behind the count is read.
+    payload = {input->chunk.payload, sizeof(ObjectList)};
+  }
+  if (session_->bind_input(slots_.lists[k], payload)) return;
+  static_cast<void>(session_->bind_input(slots_.lists[k], nothing_[1].bytes()));
+  rows_[k][1] = -1;
+  job.repaired = true;
+}
+
+void FusionTracker::write(StageJob& job) {
   auto& out = *reinterpret_cast<TrackList*>(job.output);
-  out.count = 0;
-  out.dropped = tracker_.dropped();
-  out.missing_inputs = arrivals.missing;
-  out.repeat_inputs = arrivals.repeated;
-  out.stamp_ns = job.now.ns;
-
-  const PlanarPose pose = state.ego.pose(job.now.ns);
-  const PlanarTransform odometry(pose);
-  const TrackTable& table = state.table;
-  const double dt = table.time_ns == kNever ? 0 : static_cast<double>(job.now.ns - table.time_ns) * 1e-9;
-  for (std::uint32_t i = 0; i < table.count; ++i) {
-    const TrackState& track = table.tracks[i];
-    if (!track.alive || !track.confirmed) continue;
-    TrackFilter now = track.filter;
-    now.predict(dt, parameters_.tracker.acceleration_density_m2ps3);
-    double x = now.state[0], y = now.state[1], vx = now.state[2], vy = now.state[3];
-    odometry.inverse_point(x, y);
-    odometry.inverse_direction(vx, vy);
-    Track& t = out.tracks[out.count++];
-    t.id = track.id;
-    t.object_class = track.object_class();
-    t.x = static_cast<float>(x);
-    t.y = static_cast<float>(y);
-    t.z = static_cast<float>(track.z);
-    t.length = static_cast<float>(track.length);
-    t.width = static_cast<float>(track.width);
-    t.height = static_cast<float>(track.height);
-    t.yaw = static_cast<float>(kernels::wrap_angle(track.yaw - pose.yaw));
-    t.vx = static_cast<float>(vx);
-    t.vy = static_cast<float>(vy);
-    t.position_variance = static_cast<float>(0.5 * (now.covariance[0][0] + now.covariance[1][1]));
-    t.score = static_cast<float>(1 / (1 + kernels::exp(-track.log_odds)));
-    t.hits = track.hits;
-    t.misses = track.misses;
-    t.sensors = track.sensors_now;
+  out.dropped = 0;
+  out.missing_inputs = missing_;
+  out.repeat_inputs = repeated_;
+  for (std::size_t k = 0; k < rows_.size(); ++k) {
+    out.dropped += static_cast<std::uint32_t>(numbers_[slots_.dropped[k]][0]);
+    if (numbers_[slots_.repaired[k]][0] != 0) job.repaired = true;
   }
+
+  counts_->add(outputs_);
 
   transport::ChunkHeader& header = *job.output_header;
   header.schema = kTrackListSchema;
@@ -307,7 +312,7 @@ void FusionTracker::write(const FusionState& state, const Arrivals& arrivals, St
     header.capture_ns = std::max(header.capture_ns, newest);
   };
   for (std::size_t i = 0; i < std::min(job.inputs.size(), connections_.size()); ++i) {
-    if ((arrivals.missing >> i & 1U) != 0) continue;
+    if ((missing_ >> i & 1U) != 0) continue;
     const transport::ChunkHeader& from = *job.inputs[i].chunk.header;
     for (std::size_t s = 0; s < transport::kMaxSources; ++s)
       merge(s, from.sources[s].oldest_ns, from.sources[s].newest_ns);
@@ -352,7 +357,7 @@ void FusionTracker::adversarial_input(std::size_t input, std::uint32_t seed, tra
     o.position_variance = 1;
     o.object_class = ObjectClass::kPedestrian;
     o.flags = kHasPosition | kHasBox;
-    if (lists_[input].modality == Modality::kRadar) {
+    if (modality_[input] == Modality::kRadar) {
       const float range = std::sqrt(o.x * o.x + o.y * o.y) + 1e-3F;
       o.flags |= kHasRangeRate;
       o.range_rate = random.uniform(-1, 1);
@@ -364,56 +369,67 @@ void FusionTracker::adversarial_input(std::size_t input, std::uint32_t seed, tra
 
 }  // namespace
 
-FusionParameters read_fusion_parameters(const YamlNode& params) {
-  FusionParameters p;
-  TrackerParameters& t = p.tracker;
-  SensorModel& lidar = t.sensors[static_cast<std::size_t>(Modality::kLidar)];
-  SensorModel& radar = t.sensors[static_cast<std::size_t>(Modality::kRadar)];
-  SensorModel& camera = t.sensors[static_cast<std::size_t>(Modality::kCamera)];
-  lidar = {.range_sigma_m = 0.4, .hit_log_odds = 1.0, .miss_log_odds = 0.9, .class_weight = 1};
-  radar = {.range_sigma_m = 1.0,
-           .bearing_sigma_rad = 0.03,
-           .rate_sigma_mps = 0.5,
-           .surface_offset_m = 1.5,
-           .hit_log_odds = 0.5,
-           .miss_log_odds = 0.2,
-           .class_weight = 0.2};
-  camera = {.range_sigma_m = 0.8,
-            .range_sigma_share = 0.12,
-            .bearing_sigma_rad = 0.02,
-            .hit_log_odds = 0.4,
-            .miss_log_odds = 0.1,
-            .class_weight = 0.5};
+FusionModel read_fusion_model(const YamlNode& params) {
+  FusionModel m;
+  kernels::TrackerModel& t = m.tracker;
+  kernels::ListSource& lidar = m.sensors[static_cast<std::size_t>(Modality::kLidar)];
+  kernels::ListSource& radar = m.sensors[static_cast<std::size_t>(Modality::kRadar)];
+  kernels::ListSource& camera = m.sensors[static_cast<std::size_t>(Modality::kCamera)];
+  lidar.range_sigma = 0.4;
+  lidar.hit_log_odds = 1.0;
+  lidar.miss_log_odds = 0.9;
+  lidar.class_weight = 1;
+  radar.range_sigma = 1.0;
+  radar.bearing_sigma = 0.03;
+  radar.rate_sigma = 0.5;
+  radar.surface_offset = 1.5;
+  radar.hit_log_odds = 0.5;
+  radar.miss_log_odds = 0.2;
+  radar.class_weight = 0.2;
+  camera.range_sigma = 0.8;
+  camera.range_sigma_share = 0.12;
+  camera.bearing_sigma = 0.02;
+  camera.hit_log_odds = 0.4;
+  camera.miss_log_odds = 0.1;
+  camera.class_weight = 0.5;
 
   const auto number = [](const YamlNode& node, const char* key, double& value, double min, double max) {
     if (const auto found = node.find(key)) value = found->number(min, max);
   };
-  const auto milliseconds = [&](const char* key, std::int64_t& value) {
-    if (const auto found = params.find(key)) value = found->milliseconds(1, 10'000).ns;
+  const auto milliseconds = [&](const char* key, double& value) {
+    if (const auto found = params.find(key)) value = static_cast<double>(found->milliseconds(1, 10'000).ns);
   };
-  number(params, "acceleration_density_m2ps3", t.acceleration_density_m2ps3, 1e-3, 1e3);
-  number(params, "initial_speed_sigma_mps", t.initial_speed_sigma_mps, 0.1, 100);
+  if (const auto motion = params.find("motion")) {
+    m.motion = motion->one_of({"constant_velocity", "turn_rate"}) == "turn_rate"
+                   ? kernels::MotionModel::kTurnRate
+                   : kernels::MotionModel::kConstantVelocity;
+  }
+  number(params, "acceleration_density_m2ps3", t.acceleration_density, 1e-3, 1e3);
+  number(params, "turn_density_rad2ps3", t.turn_density, 1e-6, 1e2);
+  number(params, "initial_speed_sigma_mps", t.initial_speed_sigma, 0.1, 100);
+  number(params, "initial_turn_sigma_radps", t.initial_turn_sigma, 1e-3, 10);
+  number(params, "yaw_sigma_rad", t.yaw_sigma, 1e-3, 3);
   number(params, "gate_chi2", t.gate_chi2, 1, 100);
-  number(params, "gate_distance_m", t.gate_distance_m, 0.1, 50);
+  number(params, "gate_distance_m", t.gate_distance, 0.1, 50);
   number(params, "birth_log_odds", t.birth_log_odds, -4, 6);
   number(params, "confirm_log_odds", t.confirm_log_odds, -4, 6);
   number(params, "delete_log_odds", t.delete_log_odds, -4, 6);
-  number(params, "duplicate_margin_m", t.duplicate_margin_m, 0, 10);
-  number(params, "duplicate_speed_mps", t.duplicate_speed_mps, 0, 100);
-  if (const auto node = params.find("confirm_hits")) t.confirm_hits = static_cast<std::uint32_t>(node->integer(1, 100));
+  number(params, "duplicate_margin_m", t.duplicate_margin, 0, 10);
+  number(params, "duplicate_speed_mps", t.duplicate_speed, 0, 100);
+  if (const auto node = params.find("confirm_hits")) t.confirm_hits = static_cast<double>(node->integer(1, 100));
   milliseconds("coast_ms", t.coast_ns);
   milliseconds("tentative_coast_ms", t.tentative_coast_ns);
   milliseconds("late_limit_ms", t.late_limit_ns);
-  number(params, "range_max_m", p.range_max_m, 1, 1000);
-  number(params, "ego_jump_limit_m", p.ego_jump_limit_m, 0.1, 1000);
-  const auto sensor = [&](const char* key, SensorModel& model) {
+  number(params, "range_max_m", t.range_max, 1, 1000);
+  number(params, "ego_jump_limit_m", t.ego_jump_limit, 0.1, 1000);
+  const auto sensor = [&](const char* key, kernels::ListSource& model) {
     const auto node = params.find(key);
     if (!node) return;
-    number(*node, "range_sigma_m", model.range_sigma_m, 0.01, 50);
+    number(*node, "range_sigma_m", model.range_sigma, 0.01, 50);
     number(*node, "range_sigma_share", model.range_sigma_share, 0, 1);
-    number(*node, "bearing_sigma_rad", model.bearing_sigma_rad, 0, 1);
-    number(*node, "rate_sigma_mps", model.rate_sigma_mps, 0.01, 50);
-    number(*node, "surface_offset_m", model.surface_offset_m, 0, 10);
+    number(*node, "bearing_sigma_rad", model.bearing_sigma, 0, 1);
+    number(*node, "rate_sigma_mps", model.rate_sigma, 0.01, 50);
+    number(*node, "surface_offset_m", model.surface_offset, 0, 10);
     number(*node, "hit_log_odds", model.hit_log_odds, 0, 6);
     number(*node, "miss_log_odds", model.miss_log_odds, 0, 6);
     number(*node, "class_weight", model.class_weight, 0, 100);
@@ -421,16 +437,17 @@ FusionParameters read_fusion_parameters(const YamlNode& params) {
   sensor("lidar", lidar);
   sensor("radar", radar);
   sensor("camera", camera);
-  return p;
+  return m;
 }
 
-Result<std::unique_ptr<Stage>> create_fusion_tracker(const StageSpec& spec, const FusionParameters& parameters) {
+Result<std::vector<kernels::ListSource>> fusion_sources(const StageSpec& spec, const FusionModel& model) {
   const std::string who = "stage '" + spec.name + "' (" + spec.type + ")";
   if (spec.inputs.size() > kMaxStageInputs) {
     return fail(Code::kConfiguration, who + " has " + std::to_string(spec.inputs.size()) + " inputs; at most " +
                                           std::to_string(kMaxStageInputs) + " fit");
   }
-  std::size_t lists = 0, egos = 0;
+  std::vector<kernels::ListSource> sources;
+  std::size_t egos = 0;
   for (const StageConnection& input : spec.inputs) {
     const std::string which = who + ": input '" + input.name + "'";
     if (is_ego(input)) {
@@ -444,16 +461,29 @@ Result<std::unique_ptr<Stage>> create_fusion_tracker(const StageSpec& spec, cons
         input.sensor_index >= transport::kMaxSources) {
       return fail(Code::kConfiguration, which + " names no sensor of the rig");
     }
-    ++lists;
+    const sensors::RigSensor& sensor = spec.rig->sensors[input.sensor_index];
+    const Modality modality = modality_of(sensor);
+    kernels::ListSource source = model.sensors[static_cast<std::size_t>(modality)];
+    source.modality = static_cast<double>(modality);
+    source.sensor = static_cast<double>(input.sensor_index);
+    source.x = sensor.vehicle_from_sensor.translation[0];
+    source.y = sensor.vehicle_from_sensor.translation[1];
+    sources.push_back(source);
   }
-  if (lists == 0) {
+  if (sources.empty()) {
     return fail(Code::kConfiguration, who + " has no object list to fuse; connect at least one detection stage");
   }
-  return std::make_unique<FusionTracker>(spec, parameters);
+  return sources;
 }
 
-Result<std::unique_ptr<Stage>> create_fusion_tracker(const StageSpec& spec, const YamlNode& params) {
-  return create_fusion_tracker(spec, read_fusion_parameters(params));
+Result<std::unique_ptr<Stage>> create_fusion_tracker(const StageSpec& spec) {
+  TAKT_ASSIGN(const std::vector<kernels::ListSource> sources, fusion_sources(spec, {}));
+  if (!spec.plan) {
+    return fail(Code::kConfiguration, "stage '" + spec.name + "' (" + spec.type + "): its graph was not compiled");
+  }
+  auto stage = FusionTracker::create(spec, sources.size());
+  if (!stage) return fail(std::move(stage).error().with_context("stage '" + spec.name + "' (" + spec.type + ")"));
+  return stage;
 }
 
 }  // namespace takt::pipeline

@@ -44,7 +44,8 @@ Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNod
   if (spec.type == "camera_classical") return create_camera_classical(spec, read_camera_config(params));
   if (spec.type == "lidar_classical") return create_lidar_classical(spec, read_lidar_config(params));
   if (spec.type == "radar_cluster") return create_radar_cluster(spec, read_radar_config(params));
-  return create_fusion_tracker(spec, read_fusion_parameters(params));
+  read_fusion_model(params);  // its numbers are in the plan; errors are the document's
+  return create_fusion_tracker(spec);
 }
 
 }  // namespace takt::pipeline

@@ -1,5 +1,5 @@
 // Writes the corpus of fuzz_plan: make_plan_corpus FOLDER. Small plans for every target of x86-64, with views, parts of
-// concats, in-place steps, branches, counted tensors, and most kernels.
+// concats, in-place steps, branches, counted tensors and states, and most kernels.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -7,6 +7,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/ir/operators.h"
+#include "pipeline/models/fusion_graph.h"
 #include "tests/compiler/lower/random_net.h"
 
 namespace {
@@ -165,5 +166,8 @@ int main(int argc, char** argv) {
   if (!save_plans(branches.finish(), folder + "/branches", false)) return 1;
   if (!save_plans(counted(), folder + "/counted", false)) return 1;
   if (!save_plans(voxels(), folder + "/voxels", false)) return 1;
+  const takt::kernels::ListSource lidar;
+  const auto fusion = takt::pipeline::fusion_graph({}, {&lidar, 1}, 2);
+  if (!fusion || !save_plans(*fusion, folder + "/fusion", false)) return 1;
   return 0;
 }

@@ -16,6 +16,7 @@
 #include "sensors/logs/log_reader.h"
 #include "sensors/radar/radar_decoder.h"
 #include "sensors/rig/rig.h"
+#include "tests/pipeline/stages/fusion_fixture.h"
 #include "tests/pipeline/stages/stage_fixture.h"
 
 namespace takt::pipeline {
@@ -159,7 +160,10 @@ std::vector<TrackFrame> track(const Drive& drive) {
   }
   if (has_ego) fusion.inputs.push_back({"ego", &drive.rig.sensors[ego], ego, sensors::kEgoMotionSchema});
 
-  const auto stage = make_stage(fusion);
+  const auto made = testing::make_fusion(fusion, read_fusion_model(YamlDocument::parse("{}", "test").value().root()));
+  EXPECT_TRUE(made) << made.error().message;
+  if (!made) return {};
+  const std::unique_ptr<Stage>& stage = *made;
   std::vector<TrackFrame> frames;
   for (SensorTime now = drive.first; now <= drive.last; now = now + kFusionPeriod) {
     std::vector<StageInput> inputs;

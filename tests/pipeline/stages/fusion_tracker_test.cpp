@@ -9,17 +9,22 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/reference/elementary.h"
 #include "runtime/base/digest.h"
 #include "runtime/memory/alloc_guard.h"
 #include "sensors/messages/messages.h"
+#include "tests/pipeline/stages/fusion_fixture.h"
 
 namespace takt::pipeline {
 namespace {
+
+using testing::Aligned;
 
 constexpr std::int64_t kMs = 1'000'000;
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -77,7 +82,7 @@ Object camera_car(double x, double y) {
 // One job after another over chunks in ordinary memory.
 class Bench {
  public:
-  explicit Bench(const FusionParameters& parameters = defaults()) {
+  explicit Bench(const FusionModel& parameters = defaults(), std::shared_ptr<exec::StateStore> state = {}) {
     StageSpec spec;
     spec.type = "fusion_tracker";
     spec.variant = "full";
@@ -90,19 +95,19 @@ class Bench {
       c.schema = i == kEgo ? std::uint32_t{sensors::kEgoMotionSchema} : std::uint32_t{kObjectListSchema};
       if (i == kEgo) c.sensor = &rig_.sensors[i];
     }
-    auto stage = create_fusion_tracker(spec, parameters);
+    state_ = state ? std::move(state) : testing::fusion_state(spec, parameters);
+    spec.state = state_;
+    auto stage = testing::make_fusion(spec, parameters);
     EXPECT_TRUE(stage) << stage.error().message;
     stage_ = *std::move(stage);
-    lists_ = std::make_unique<std::array<ObjectList, 3>>();
-    output_ = std::make_unique<TrackList>();
+    lists_ = std::make_unique<std::array<Aligned<ObjectList>, 3>>();
+    output_ = std::make_unique<Aligned<TrackList>>();
   }
 
-  static FusionParameters defaults() {
-    return read_fusion_parameters(YamlDocument::parse("{}", "test").value().root());
-  }
+  static FusionModel defaults() { return read_fusion_model(YamlDocument::parse("{}", "test").value().root()); }
 
   void give(std::size_t input, std::int64_t ms, const std::vector<Object>& objects) {
-    ObjectList& list = (*lists_)[input];
+    ObjectList& list = (*lists_)[input].payload;
     list.count = static_cast<std::uint32_t>(objects.size());
     list.sensor = static_cast<std::uint32_t>(input);
     list.stamp_ns = ms * kMs;
@@ -111,16 +116,16 @@ class Bench {
         offsetof(ObjectList, objects) + objects.size() * sizeof(Object));
   }
   void give_ego(std::int64_t ms, const sensors::EgoMotion& motion) {
-    ego_ = motion;
-    set(kEgo, ms, reinterpret_cast<const std::byte*>(&ego_), sizeof ego_);
+    ego_.payload = motion;
+    set(kEgo, ms, reinterpret_cast<const std::byte*>(&ego_), sizeof ego_.payload);
   }
   // The vehicle at a place, with speed forward and yaw rate.
   void give_ego(std::int64_t ms, double x, double y, double yaw, double speed, double rate) {
     sensors::EgoMotion m;
     m.position[0] = x;
     m.position[1] = y;
-    m.orientation[0] = std::cos(yaw / 2);
-    m.orientation[3] = std::sin(yaw / 2);
+    m.orientation[0] = kernels::cos(yaw / 2);
+    m.orientation[3] = kernels::sin(yaw / 2);
     m.velocity[0] = speed;
     m.angular_velocity[2] = rate;
     give_ego(ms, m);
@@ -136,16 +141,17 @@ class Bench {
     job.output_header = &header;
     job.output = reinterpret_cast<std::byte*>(output_.get());
     header = {};
-    stage_->run(0, 0, 1, job);
+    for (int phase = 0; phase < stage_->phases(); ++phase) stage_->run(phase, 0, 1, job);
     if (publish) stage_->published();
     repaired = job.repaired;
-    return *output_;
+    return output_->payload;
   }
   [[nodiscard]] std::span<const std::byte> bytes() const {
     return {reinterpret_cast<const std::byte*>(output_.get()), header.payload_bytes};
   }
   Stage& stage() { return *stage_; }
-  ObjectList& list(std::size_t input) { return (*lists_)[input]; }
+  [[nodiscard]] const std::shared_ptr<exec::StateStore>& state() const { return state_; }
+  ObjectList& list(std::size_t input) { return (*lists_)[input].payload; }
 
   transport::ChunkHeader header;
   bool repaired = false;
@@ -160,12 +166,13 @@ class Bench {
   }
 
   sensors::Rig rig_ = make_rig();
+  std::shared_ptr<exec::StateStore> state_;
   std::unique_ptr<Stage> stage_;
-  std::unique_ptr<std::array<ObjectList, 3>> lists_;
-  sensors::EgoMotion ego_;
+  std::unique_ptr<std::array<Aligned<ObjectList>, 3>> lists_;
+  Aligned<sensors::EgoMotion> ego_;
   std::array<transport::ChunkHeader, kInputs> headers_;
   std::array<StageInput, kInputs> inputs_{};
-  std::unique_ptr<TrackList> output_;
+  std::unique_ptr<Aligned<TrackList>> output_;
   std::uint64_t jobs_ = 0;
 };
 
@@ -294,8 +301,8 @@ TEST(FusionTracker, RangeRateGivesVelocityFromTheStart) {
 }
 
 TEST(FusionTracker, RangeRateAlongTwoRaysGivesBothComponents) {
-  FusionParameters parameters = Bench::defaults();
-  parameters.tracker.sensors[static_cast<std::size_t>(Modality::kRadar)].surface_offset_m = 0;  // a point passes
+  FusionModel parameters = Bench::defaults();
+  parameters.sensors[static_cast<std::size_t>(Modality::kRadar)].surface_offset = 0;  // a point passes
   Bench bench(parameters);
   // Two radars would be needed at one instant; one that passes an object sees it along many rays in time.
   double x = 20, y = -10;
@@ -369,6 +376,66 @@ TEST(FusionTracker, StateStaysAtTheLastPublishedHalf) {
     EXPECT_EQ(digest(kept.bytes()), digest(disturbed.bytes()));
   }
   EXPECT_EQ(kept.run(1040).count, 1U);
+}
+
+// On a bend the turn-rate model knows where a car goes; the one of constant velocity follows behind.
+TEST(FusionTracker, TheTurnRateModelFollowsABend) {
+  const auto error_of = [](kernels::MotionModel motion) {
+    FusionModel model = Bench::defaults();
+    model.motion = motion;
+    Bench bench(model);
+    double sum = 0;
+    for (int i = 0; i <= 40; ++i) {
+      const auto pose = [](double t) {  // a circle of 15 m at 9 m/s
+        const double a = 0.6 * t;
+        return std::array<double, 3>{25 + 15 * kernels::sin(a), 15 * (1 - kernels::cos(a)) - 10,
+                                     kernels::wrap_angle(a)};
+      };
+      const auto seen = pose(0.1 * i), then = pose(0.1 * i + 0.09);
+      bench.give_ego(100 * i, 0, 0, 0, 0, 0);
+      bench.give(kLidar, 100 * i, {lidar_car(seen[0], seen[1], seen[2])});
+      const TrackList& out = bench.run(100 * i + 90);
+      if (i < 20) continue;
+      EXPECT_EQ(out.count, 1U);
+      if (out.count != 1) return 1e9;
+      const double dx = out.tracks[0].x - then[0], dy = out.tracks[0].y - then[1];
+      sum += dx * dx + dy * dy;
+      if (motion == kernels::MotionModel::kTurnRate) {
+        EXPECT_NEAR(std::hypot(out.tracks[0].vx, out.tracks[0].vy), 9, 0.5);
+      }
+    }
+    return std::sqrt(sum / 21);
+  };
+  const double straight = error_of(kernels::MotionModel::kConstantVelocity);
+  const double turning = error_of(kernels::MotionModel::kTurnRate);
+  EXPECT_LT(turning, 0.15);
+  EXPECT_LT(turning, 0.6 * straight);
+}
+
+// Variants of a stage: other numbers in the graph, one state. A job of either goes on where the last one left off.
+TEST(FusionTracker, VariantsGoOnWithEachOthersState) {
+  FusionModel lite = Bench::defaults();
+  lite.tracker.gate_chi2 = 9;
+  lite.tracker.acceleration_density = 4;
+  Bench full;
+  Bench other(lite, full.state());
+  Bench alone(lite);
+  std::uint32_t id = 0;
+  for (int i = 0; i <= 12; ++i) {
+    Bench& bench = i % 2 == 0 ? full : other;
+    const std::vector<Object> cars = {lidar_car(20 + 0.5 * i, 3)};
+    bench.give(kLidar, 100 * i, cars);
+    const TrackList& out = bench.run(100 * i + 40);
+    if (i < 4) continue;
+    ASSERT_EQ(out.count, 1U) << i;
+    if (id == 0) id = out.tracks[0].id;
+    EXPECT_EQ(out.tracks[0].id, id);
+    EXPECT_EQ(out.tracks[0].hits, static_cast<std::uint32_t>(i + 1)) << "no hit of the other variant is lost";
+  }
+  other.give(kLidar, 1200, {lidar_car(26, 3)});
+  EXPECT_NE(other.run(1250).repeat_inputs & 1U << kLidar, 0U) << "the other variant has used this list already";
+  alone.give(kLidar, 1200, {lidar_car(26, 3)});
+  EXPECT_EQ(alone.run(1250).count, 0U);
 }
 
 TEST(FusionTracker, LateListHelpsAndATooLateOneIsLeftOut) {
@@ -555,17 +622,18 @@ TEST(FusionTracker, SameInputsGiveSameBytes) {
   for (int round = 0; round < 2; ++round) {
     Bench bench;
     std::size_t most = 0;
-    auto payloads = std::make_unique<std::array<ObjectList, 3>>();
-    sensors::EgoMotion ego;
+    auto payloads = std::make_unique<std::array<Aligned<ObjectList>, 3>>();
+    Aligned<sensors::EgoMotion> ego;
     std::array<transport::ChunkHeader, kInputs> headers;
     std::array<StageInput, kInputs> inputs;
-    auto output = std::make_unique<TrackList>();
+    auto output = std::make_unique<Aligned<TrackList>>();
     for (std::uint32_t n = 0; n < 25; ++n) {
       for (std::size_t i = 0; i < kInputs; ++i) {
         headers[i] = {};
         auto* payload = i == kEgo ? reinterpret_cast<std::byte*>(&ego) : reinterpret_cast<std::byte*>(&(*payloads)[i]);
-        bench.stage().adversarial_input(i, n, headers[i], {payload, i == kEgo ? sizeof ego : sizeof(ObjectList)});
-        ASSERT_EQ(headers[i].payload_bytes, i == kEgo ? sizeof ego : sizeof(ObjectList));
+        bench.stage().adversarial_input(i, n, headers[i],
+                                        {payload, i == kEgo ? sizeof ego.payload : sizeof(ObjectList)});
+        ASSERT_EQ(headers[i].payload_bytes, i == kEgo ? sizeof ego.payload : sizeof(ObjectList));
         inputs[i] = {{&headers[i], payload}, false, false};
       }
       transport::ChunkHeader header;
@@ -575,13 +643,16 @@ TEST(FusionTracker, SameInputsGiveSameBytes) {
       job.output_header = &header;
       job.output = reinterpret_cast<std::byte*>(output.get());
       const memory::ThreadCounters before = memory::thread_counters();
-      bench.stage().run(0, 0, 1 + round, job);
+      for (int phase = 0; phase < bench.stage().phases(); ++phase) {
+        const int parts = bench.stage().parallel(phase) ? 1 + round : 1;
+        for (int part = parts; part-- > 0;) bench.stage().run(phase, part, parts, job);
+      }
       const memory::ThreadCounters used = memory::thread_counters() - before;
       EXPECT_EQ(used.allocations, 0U);
       EXPECT_LT(used.copied_bytes, 64U * 1024);
       bench.stage().published();
-      EXPECT_EQ(output->repeat_inputs, 0U);
-      most = std::max<std::size_t>(most, output->count);
+      EXPECT_EQ(output->payload.repeat_inputs, 0U);
+      most = std::max<std::size_t>(most, output->payload.count);
       const Digest d = digest(std::span(job.output, header.payload_bytes));
       if (round == 0) {
         first.push_back(d);
@@ -591,6 +662,64 @@ TEST(FusionTracker, SameInputsGiveSameBytes) {
     }
     EXPECT_GT(most, 100U) << "the hostile input must fill the table";
   }
+}
+
+// 400 jobs over everything that the stage has a rule for: sensors of three kinds that come, stay away, repeat, come
+// late, too late or from the future, jobs that are not published, a turning vehicle whose position jumps, clutter,
+// numbers that are none, full lists. The digest is that of the plain code which the graph replaced.
+TEST(FusionTracker, GivesTheBytesOfThePlainTracker) {
+  Bench bench;
+  std::minstd_rand engine(20261129);
+  const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
+  const auto uniform = [&](double low, double high) { return low + (high - low) * (random() >> 7) * 0x1p-24; };
+  Digester digester;
+  std::size_t most = 0, seen = 0, repaired = 0;
+  for (int n = 0; n < 400; ++n) {
+    const int now = 50 * n + 40;
+    const double yaw = 0.02 * n;
+    if (random() % 8 != 0) {
+      const double jump = n > 200 ? 100 : 0;
+      bench.give_ego(50 * n, jump + 0.7 * n, 0.01 * n * n, yaw, random() % 50 == 0 ? kNaN : 14, 0.4);
+    }
+    for (const std::size_t input : {kCamera, kLidar, kRadar}) {
+      const std::uint32_t what = random() % 10;
+      if (what == 0) bench.take_away(input);
+      if (what < 2) continue;
+      std::vector<Object> objects;
+      for (int k = 0; k < 24; ++k) {  // cars that drive on lanes of the world
+        if (random() % 5 == 0) continue;
+        const double along = 6.0 * k - 60 + 0.05 * n * (k % 5), across = 3.5 * (k % 7) - 10;
+        const double x = kernels::cos(0.1 * k) * along - 0.2 * across + uniform(-0.2, 0.2),
+                     y = across + uniform(-0.2, 0.2);
+        Object o = input == kLidar   ? lidar_car(x, y, 0.1 * k)
+                   : input == kRadar ? radar_hit(x, y, k % 5, 0)
+                                     : camera_car(x, y);
+        if (random() % 4 == 0) o.yaw += 3.1F;
+        if (random() % 3 == 0) o.object_class = static_cast<ObjectClass>(random() % 7);
+        if (input == kLidar && random() % 3 == 0) o.length *= 0.5F;
+        if (input == kLidar && random() % 9 == 0) o.flags = kHasPosition;
+        if (random() % 60 == 0) o.position_variance = kNaN;
+        if (random() % 200 == 0) o.x = kNaN;
+        objects.push_back(o);
+      }
+      const std::uint32_t clutter = random() % 40 == 0 ? 220 : random() % 4;
+      for (std::uint32_t k = 0; k < clutter; ++k) objects.push_back(lidar_car(uniform(-90, 90), uniform(-90, 90)));
+      const int lag = what == 9 ? 300 : what == 8 ? -30 : static_cast<int>(random() % 120);
+      bench.give(input, now - lag, objects);
+    }
+    const TrackList& out = bench.run(now, random() % 12 != 0);
+    most = std::max<std::size_t>(most, out.count);
+    seen += out.count;
+    repaired += bench.repaired ? 1 : 0;
+    digester.add(bench.bytes());
+    digester.add_value(bench.header.capture_ns);
+    digester.add_value(bench.header.sources);
+    digester.add_value(bench.repaired);
+  }
+  EXPECT_GT(seen, 4000U);
+  EXPECT_GT(most, 20U);
+  EXPECT_GT(repaired, 20U);
+  EXPECT_EQ(digester.finish().hex(), "38772633b982fce9462c78a6ee59c6e7");
 }
 
 TEST(FusionTracker, OrderOfObjectsInAListDoesNotMatter) {
@@ -610,13 +739,13 @@ TEST(FusionTracker, OrderOfObjectsInAListDoesNotMatter) {
 
 TEST(FusionTracker, ReadsItsParametersAndRefusesUnknownOnes) {
   auto good = YamlDocument::parse("gate_chi2: 9\ncoast_ms: 400\nradar: { rate_sigma_mps: 0.3 }\n", "p.yaml").value();
-  const FusionParameters p = read_fusion_parameters(good.root());
+  const FusionModel p = read_fusion_model(good.root());
   EXPECT_TRUE(good.finish());
   EXPECT_EQ(p.tracker.gate_chi2, 9);
-  EXPECT_EQ(p.tracker.coast_ns, 400 * kMs);
-  EXPECT_EQ(p.tracker.sensors[static_cast<std::size_t>(Modality::kRadar)].rate_sigma_mps, 0.3);
+  EXPECT_EQ(p.tracker.coast_ns, 400e6);
+  EXPECT_EQ(p.sensors[static_cast<std::size_t>(Modality::kRadar)].rate_sigma, 0.3);
   auto bad = YamlDocument::parse("gate_chi: 9\nlidar: { hit_logodds: 1 }\n", "p.yaml").value();
-  read_fusion_parameters(bad.root());
+  read_fusion_model(bad.root());
   const Status status = bad.finish();
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("gate_chi"), std::string::npos);
@@ -630,7 +759,7 @@ TEST(FusionTracker, RefusesInputsItCannotFuse) {
   spec.name = "fusion";
   spec.rig = &rig;
   const auto refused = [&](const char* word) {
-    const auto stage = create_fusion_tracker(spec, Bench::defaults());
+    const auto stage = testing::make_fusion(spec, Bench::defaults());
     return !stage && stage.error().code == Code::kConfiguration &&
            stage.error().message.find(word) != std::string::npos;
   };
