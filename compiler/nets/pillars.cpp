@@ -71,7 +71,8 @@ Result<ir::Graph> pillar_network(const PillarNetwork& n) {
                                 {"points", n.points_per_pillar},
                                 {"keep", std::string("near")}});
   const std::int64_t features = 5 + 3 + 3;
-  const Value weight = net.weights("encode.weight", {features, n.channels[0]}, features);
+  constexpr std::int64_t kSpread = 400;  // of coordinates, m^2: activations begin with a variance near 1
+  const Value weight = net.weights("encode.weight", {features, n.channels[0]}, features * kSpread);
   const Value bias = net.weights("encode.bias", {n.channels[0]}, 300);
   const Value encoded =
       net.call("takt.PillarEncode", {points.rows, voxels[0], voxels[1], voxels[2], weight, bias}, "encoded",

@@ -197,7 +197,7 @@ void LidarNetwork::write(StageJob& job) {
       const float* const box = output<float>(slots_.boxes) + i * kernels::kBoxColumns;
       const auto channel = static_cast<std::size_t>(output<std::int32_t>(slots_.classes)[i]);
       const float score = output<float>(slots_.scores)[i];
-      if (!(score >= config_.score_min) || channel >= spec_.model->classes.size()) continue;
+      if (!(score > config_.score_min) || channel >= spec_.model->classes.size()) continue;
       const std::optional<ObjectClass> meaning = spec_.model->classes[channel].meaning;
       if (!meaning) continue;
       Object& o = objects_[count++];

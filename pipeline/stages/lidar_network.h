@@ -17,7 +17,7 @@ namespace takt::pipeline {
 
 // Keys of the same name in the `params` node replace the defaults.
 struct LidarNetworkConfig {
-  float score_min = 0.3F;         // objects below are left out; 1: all are
+  float score_min = 0.3F;         // objects must score more; 1: all are left out
   float ego_age_max_ms = 300;     // between the stamps of ego motion and cloud
   float position_sigma_m = 0.3F;  // of a box's centre, per axis
 };

@@ -17,7 +17,7 @@ SIZES = dict(
     seed=1, payload_bytes=0, points=1, poses=16, sweeps=1,
     vehicle_from_sensor=[1.0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0],
     range=[-51.2, -51.2, -3.0, 51.2, 51.2, 5.0], ego=[-1.5, -1.1, -1.0, 4.2, 1.1, 3.0], pillar=[0.32, 0.32],
-    pillars=20000, points_per_pillar=20, channels=[32, 64, 128], convs=[1, 2, 2], neck=32, classes=3, boxes=200, score=0.1,
+    pillars=20000, points_per_pillar=20, channels=[32, 32, 64], convs=[1, 2, 2], neck=16, classes=3, boxes=200, score=0.1,
     nms_m=[2.0, 0.5, 1.0])
 
 
@@ -123,7 +123,8 @@ def pillar_network(n):
              ["cells", "ends", "members", "pillars", "members_count", "pillar_points_dropped"], range=n["range"],
              size=size, capacity=n["pillars"], points=n["points_per_pillar"], keep="near")
     features = 5 + 3 + 3
-    w = net.weights("encode.weight", [features, n["channels"][0]], features)
+    spread = 400  # of coordinates, m^2: activations begin with a variance near 1
+    w = net.weights("encode.weight", [features, n["channels"][0]], features * spread)
     b = net.weights("encode.bias", [n["channels"][0]], 300)
     net.node("takt.PillarEncode", [points, "cells", "ends", "members", w, b], ["encoded"], range=n["range"], size=size,
              points=n["points_per_pillar"], columns=5, centre=3)
