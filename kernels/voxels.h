@@ -94,12 +94,13 @@ struct SparseConvParams {
 static_assert(sizeof(SparseConvParams) == 40);
 
 // Rows into a dense tensor, zero where there is no cell: y[0][c * grid_z + z][y][x] = x[i][c]. Cells outside the grid
-// are left out; of equal ones the last stays.
+// are left out; of equal ones the last stays. `block`: channels of a block of a blocked result (kernels/tensor.h),
+// holes zero; 0: row-major.
 //   x f32[rows][channels], cells i64[rows] -> f32[1][channels * grid_z][grid_y][grid_x]
 struct ScatterBevParams {
   std::int32_t rows = 1, channels = 1;
   std::int32_t grid[3] = {1, 1, 1};  // x, y, z
-  std::int32_t reserved = 0;
+  std::int32_t block = 0;
 };
 static_assert(sizeof(ScatterBevParams) == 24);
 

@@ -327,8 +327,24 @@ Result<OperatorCall> describe_scatter_bev(const OperatorInputs& in) {
 
 void run_scatter_bev(const void* params, const Operand* o) {
   const auto p = load<kernels::ScatterBevParams>(params);
-  kernels::reference::scatter_bev(p, rows<const std::int64_t>(o[1], rows_of(o[2], p.rows)), data<const float>(o[0]),
-                                  data<float>(o[3]));
+  const auto cells = rows<const std::int64_t>(o[1], rows_of(o[2], p.rows));
+  if (p.block == 0) return kernels::reference::scatter_bev(p, cells, data<const float>(o[0]), data<float>(o[3]));
+  const std::int64_t channels = std::int64_t{p.channels} * p.grid[2], plane = std::int64_t{p.grid[0]} * p.grid[1];
+  std::vector<float> linear(static_cast<std::size_t>(channels * plane));
+  kernels::reference::scatter_bev(p, cells, data<const float>(o[0]), linear.data());
+  std::fill_n(data<float>(o[3]), (channels + p.block - 1) / p.block * p.block * plane, 0.0F);
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t i = 0; i < plane; ++i) {
+      data<float>(o[3])[(c / p.block * plane + i) * p.block + c % p.block] =
+          linear[static_cast<std::size_t>(c * plane + i)];
+    }
+  }
+}
+
+void block_scatter_bev(std::byte* params, std::uint8_t block) {
+  auto p = load<kernels::ScatterBevParams>(params);
+  p.block = block;
+  std::memcpy(params, &p, sizeof p);
 }
 
 constexpr TaktOperator kOperators[] = {
@@ -337,7 +353,7 @@ constexpr TaktOperator kOperators[] = {
     {"takt.SparseMap", "kernel:I stride:I padding:I", KernelId::kSparseMap, 2, describe_sparse_map, run_sparse_map},
     {"takt.InverseMap", "", KernelId::kInverseMap, 2, describe_inverse_map, run_inverse_map},
     {"takt.SparseConv", "activation:s alpha:f beta:f", KernelId::kSparseConv, 3, describe_sparse_conv, run_sparse_conv},
-    {"takt.ScatterBev", "grid:I", KernelId::kScatterBev, 2, describe_scatter_bev, run_scatter_bev},
+    {"takt.ScatterBev", "grid:I", KernelId::kScatterBev, 2, describe_scatter_bev, run_scatter_bev, block_scatter_bev},
     {"takt.Voxelise", "range:F size:F geometry:t capacity:i points:i keep:s", KernelId::kVoxelise, 1, describe_voxelise,
      run_voxelise},
     {"takt.VoxelMean", "", KernelId::kVoxelMean, 3, describe_voxel_mean, run_voxel_mean},

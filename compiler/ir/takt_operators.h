@@ -31,6 +31,8 @@ struct TaktOperator {
   Result<OperatorCall> (*describe)(const OperatorInputs& inputs) = nullptr;
   // The reference kernel on the operands of the kernel, {nullptr, 0} where absent.
   void (*evaluate)(const void* params, const kernels::Operand* operands) = nullptr;
+  // Makes the call write its first result blocked; lowering asks where a reader wants it so. nullptr: row-major alone.
+  void (*set_block)(std::byte* params, std::uint8_t block) = nullptr;
 };
 
 std::span<const TaktOperator> voxel_operators();

@@ -1,4 +1,4 @@
-// takt's own operators: every one is a call of its kernel over row-major tensors.
+// takt's own operators: every one is a call of its kernel, over row-major tensors but for a result that may be blocked.
 
 #include "compiler/ir/takt_operators.h"
 #include "compiler/lower/builder.h"
@@ -11,7 +11,11 @@ Status lower_takt_node(Builder& out, const ir::Node& node) {
   TAKT_ASSIGN(ir::OperatorCall call, op.describe(ir::OperatorInputs{out.graph(), node}));
   std::vector<TensorId> operands;
   for (const ir::ValueId value : read) operands.push_back(value != ir::kNoValue ? out.linear(value) : kAbsent);
-  for (const ir::ValueId value : node.outputs) operands.push_back(out.define(value, false));
+  const bool blocked = op.set_block != nullptr && out.wants_blocked(node.outputs[0]);
+  if (blocked) op.set_block(call.params.data(), out.block());
+  for (const ir::ValueId value : node.outputs) {
+    operands.push_back(out.define(value, blocked && value == node.outputs[0]));
+  }
   for (const std::uint64_t bytes : call.scratch) {
     ir::Type type{kernels::DType::kU8, {1, {static_cast<std::int64_t>(bytes)}}};
     operands.push_back(out.temporary(node.name + ":scratch", type));

@@ -170,7 +170,12 @@ const char* scatter_bev_bytes(const void* params, OperandBytes* out) {
   out->bytes[1] = extent_bytes({p.rows}, 8);
   out->element[1] = 8;
   out->bytes[2] = 4;
+  if (p.block != 0 && p.block != 8 && p.block != 16) return "an option has an unknown value";
   out->bytes[3] = extent_bytes({p.channels, p.grid[0], p.grid[1], p.grid[2]}, 4);
+  if (p.block != 0 && out->bytes[3] != 0) {
+    const std::int64_t blocks = (std::int64_t{p.channels} * p.grid[2] + p.block - 1) / p.block;
+    out->bytes[3] = extent_bytes({blocks, p.block, p.grid[0], p.grid[1]}, 4);
+  }
   return out->bytes[0] == 0 || out->bytes[3] == 0 ? kExtents : nullptr;
 }
 

@@ -269,7 +269,8 @@ void inverse_map(const void* params, const Operand* operands, int part, int part
   }
 }
 
-// A part has its own lines of the result. Cells of a line lie together, so that a line is written as a whole.
+// A part has its own lines of the result. Row-major, cells of a line lie together, so that a line of a channel is
+// written as a whole; blocked, channels of a cell do.
 void scatter_bev(const void* params, const Operand* operands, int part, int parts) {
   const auto p = load_params<ScatterBevParams>(params);
   const auto* const x = data<const float>(operands[0]);
@@ -278,20 +279,28 @@ void scatter_bev(const void* params, const Operand* operands, int part, int part
   const std::int64_t rows = rows_of(operands[2], p.rows);
   const std::int64_t width = p.grid[0], height = p.grid[1], depth = p.grid[2], channels = p.channels;
   const std::int64_t own = height * part / parts, end = height * (part + 1) / parts;
-  for (std::int64_t c = 0; c < channels * depth; ++c) {
-    float* const plane = y + c * height * width;
-    for (std::int64_t i = own * width; i < end * width; ++i) plane[i] = 0;
+  const std::int64_t block = p.block == 0 ? 1 : p.block, blocks = (channels * depth + block - 1) / block;
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    float* const plane = y + b * height * width * block;
+    for (std::int64_t i = own * width * block; i < end * width * block; ++i) plane[i] = 0;
   }
   for (std::int64_t i = 0; i < rows;) {
     const std::int64_t line = cells[i] >> kCellBits, at_z = z_of(cells[i]), at_y = y_of(cells[i]);
     std::int64_t next = i + 1;
     while (next < rows && cells[next] >> kCellBits == line) ++next;
-    if (at_y >= own && at_y < end && at_z < depth) {
+    const bool here = at_y >= own && at_y < end && at_z < depth;
+    for (std::int64_t c = 0; here && block == 1 && c < channels; ++c) {
+      float* const to = y + ((c * depth + at_z) * height + at_y) * width;
+      for (std::int64_t r = i; r < next; ++r) {
+        if (const std::int64_t at_x = x_of(cells[r]); at_x < width) to[at_x] = x[r * channels + c];
+      }
+    }
+    for (std::int64_t r = i; here && block > 1 && r < next; ++r) {
+      const std::int64_t at_x = x_of(cells[r]);
+      if (at_x >= width) continue;
       for (std::int64_t c = 0; c < channels; ++c) {
-        float* const to = y + ((c * depth + at_z) * height + at_y) * width;
-        for (std::int64_t r = i; r < next; ++r) {
-          if (const std::int64_t at_x = x_of(cells[r]); at_x < width) to[at_x] = x[r * channels + c];
-        }
+        const std::int64_t channel = c * depth + at_z;
+        y[((channel / block * height + at_y) * width + at_x) * block + channel % block] = x[r * channels + c];
       }
     }
     i = next;

@@ -206,7 +206,8 @@ TEST(Sparse, CellsMapsInverseMapsAndConvolutionsOfAnyWindow) {
     run_operator(KernelId::kSparseConv, back,
                  {bytes_of(residual), bytes_of(random.values(std::int64_t{taps} * conv.c_out * 5)), inverse[0], {}, {}},
                  {out, in});
-    const ScatterBevParams bev{p.inputs, conv.c_in, {s.grid[0], s.grid[1], random.integer(1, s.grid[2])}, 0};
+    const ScatterBevParams bev{
+        p.inputs, conv.c_in, {s.grid[0], s.grid[1], random.integer(1, s.grid[2])}, 8 * random.integer(0, 2)};
     run_operator(KernelId::kScatterBev, bev, {bytes_of(x), padded<std::int64_t>(s.input, p.inputs, 0)}, {in});
   }
 }
