@@ -18,6 +18,7 @@
 #include "compiler/nets/voxels.h"
 #include "compiler/onnx/import.h"
 #include "runtime/base/file.h"
+#include "runtime/memory/alloc_guard.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/test_data.h"
 #include "tools/convert/pandaset.h"
@@ -164,6 +165,33 @@ TEST(VoxelNetwork, LayersAreFusedAndMapsAreShared) {
   EXPECT_EQ(kernels["sparse_conv_f32"], 1 + 2 + 1 + 2 + 1);
   EXPECT_EQ(kernels["sparse_map"], 2 + 2);
   EXPECT_EQ(kernels["reference_counted"], 0) << "a sum or an activation of its own";
+}
+
+TEST(VoxelNetwork, RunsWithoutAllocation) {
+  if (!memory::guard_available()) GTEST_SKIP() << "counting needs the interposed allocator (not under sanitizers)";
+  const auto graph = voxel_network(small());
+  ASSERT_TRUE(graph) << graph.error().message;
+  const auto plan = plan_of(*graph, test::targets_of_this_machine().back());
+  ASSERT_NE(plan, nullptr);
+  const auto session = exec::Session::create(plan);
+  ASSERT_TRUE(session);
+  const plan::Description& d = plan->description();
+  std::vector<test::AlignedBytes> buffers;
+  const std::vector<Bytes> inputs = inputs_of(1, 500);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    buffers.emplace_back(inputs[i].size());
+    std::memcpy(buffers.back().span().data(), inputs[i].data(), inputs[i].size());
+    ASSERT_TRUE((*session)->bind_input(i, buffers.back().span()));
+  }
+  for (std::size_t i = 0; i < d.outputs.size(); ++i) {
+    buffers.emplace_back(d.tensors[d.outputs[i]].bytes);
+    ASSERT_TRUE((*session)->bind_output(i, buffers.back().span()));
+  }
+  const memory::ThreadCounters before = memory::thread_counters();
+  for (int i = 0; i < 20; ++i) (*session)->run();
+  const memory::ThreadCounters used = memory::thread_counters() - before;
+  EXPECT_EQ(used.allocations, 0U);
+  EXPECT_EQ(used.copied_bytes, 0U);
 }
 
 std::string python_with_onnx() {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "kernels/voxels.h"
@@ -100,6 +101,51 @@ TEST(Voxelise, RandomCloudsOfAnyCountAndCapacity) {
     const int count = random.integer(-3, p.points + 3);
     voxelise(p, points, count);
   }
+}
+
+// Which voxels there are, and how many points each has, does not depend on the order of the points; nor does which are
+// dropped where the nearest stay. Which points are kept does.
+TEST(Voxelise, TheOrderOfThePointsDoesNotDecideTheVoxels) {
+  Random random(8);
+  VoxeliseParams p = small(300, 60);
+  p.keep = Keep::kNear;
+  p.most = 3;
+  std::vector<std::array<float, 4>> points(300);
+  for (auto& point : points) {
+    for (float& v : point) v = random.value();
+  }
+  const auto flat = [&] {
+    Floats all;
+    for (const auto& point : points) all.insert(all.end(), point.begin(), point.end());
+    return all;
+  };
+  const Cloud first = voxelise(p, flat());
+  EXPECT_EQ(first.count, 60);
+  EXPECT_GT(first.dropped, 0);
+  for (int i = 0; i < 5; ++i) {
+    for (std::size_t k = points.size() - 1; k > 0; --k) {
+      std::swap(points[k], points[static_cast<std::size_t>(random.integer(0, static_cast<int>(k)))]);
+    }
+    const Cloud again = voxelise(p, flat());
+    EXPECT_EQ(again.cells, first.cells);
+    EXPECT_EQ(again.ends, first.ends);
+    EXPECT_EQ(again.dropped, first.dropped);
+  }
+}
+
+// Ten times what a sensor gives, every voxel of the grid full.
+TEST(Voxelise, AMillionPoints) {
+  VoxeliseParams p = small(1'000'000, 400);
+  p.columns = 3;
+  p.most = 5;
+  Floats points;
+  for (int i = 0; i < 1'000'000; ++i) {
+    for (const int v : {i % 801, i / 801 % 801, i / 13 % 797}) points.push_back(static_cast<float>(v) * 0.01F - 4.005F);
+  }
+  const Cloud c = voxelise(p, points);
+  EXPECT_EQ(c.count, 400);
+  EXPECT_EQ(c.kept, 2000);
+  EXPECT_GT(c.dropped, 990'000);
 }
 
 TEST(VoxelMean, MeansOfMembersWhateverTheListsHold) {
