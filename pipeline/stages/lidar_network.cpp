@@ -151,6 +151,7 @@ Status LidarNetwork::bind() {
 // A cloud of the layout that was promised when the plan was compiled; anything else is left out.
 void LidarNetwork::take(const StageJob& job) {
   usable_ = false;
+  session_->refresh_state();  // another variant may have run the last job
   const sensors::PointCloud* cloud = cloud_of(job.inputs[inputs_.sample]);
   if (cloud == nullptr || cloud->capacity != capacity_) return;
   const transport::ChunkHeader& header = *job.inputs[inputs_.sample].chunk.header;
@@ -325,7 +326,9 @@ Result<std::unique_ptr<Stage>> create_lidar_network(const StageSpec& spec, const
   }
   const std::uint32_t capacity = spec.inputs[inputs.sample].sensor->capacity;
   TAKT_ASSIGN(const Slots slots, find_slots(spec, capacity));
-  TAKT_ASSIGN(auto session, exec::Session::create(spec.plan));
+  exec::Placement placement;
+  placement.state = spec.state;
+  TAKT_ASSIGN(auto session, exec::Session::create(spec.plan, placement));
   auto stage = std::make_unique<LidarNetwork>(spec, inputs, config, slots, std::move(session));
   TAKT_RETURN_IF_ERROR(stage->bind());
   return stage;

@@ -88,7 +88,8 @@ struct StageSpec {
   const sensors::Rig* rig = nullptr;
   // camera_network, lidar_network: its plan, compiled for pictures of the camera in this format or for clouds of the
   // LiDAR, and the contract of its model.
-  // fusion_tracker: its plan, compiled for its inputs and parameters; what survives its jobs where variants share it.
+  // fusion_tracker: its plan, compiled for its inputs and parameters.
+  // lidar_network, fusion_tracker: what survives its jobs, where variants share it.
   std::shared_ptr<const plan::Plan> plan;
   std::shared_ptr<exec::StateStore> state;
   std::shared_ptr<const ModelContract> model;

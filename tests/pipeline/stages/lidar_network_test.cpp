@@ -210,6 +210,36 @@ TEST(LidarNetwork, AJobThatIsNotPublishedLeavesNoPast) {
   EXPECT_EQ(v.run(street(1), 1).digest(), undisturbed.run(street(1), 1).digest());
 }
 
+// Two variants of one stage, another network each, see the same past.
+TEST(LidarNetwork, AnotherVariantGoesOnWithThePast) {
+  const sensors::RigSensor lidar = lidar_sensor(kCapacity);
+  LidarModel lite = small_model();
+  lite.network.pillars = 500;
+  const auto full_spec = with(small_model(), lidar), lite_spec = with(lite, lidar);
+  std::shared_ptr<exec::StateStore> state;
+  const auto sharing = [&](const std::function<void(StageSpec&)>& adjust) {
+    return [&state, adjust](StageSpec& spec) {
+      adjust(spec);
+      if (!state) state = *exec::StateStore::create(spec.plan, device::cpu());
+      spec.state = state;
+    };
+  };
+  StageUnderTest full("lidar_network", {lidar, ego_sensor()}, "{}", "full", sharing(full_spec));
+  StageUnderTest other("lidar_network", {lidar, ego_sensor()}, "{}", "lite", sharing(lite_spec));
+  ASSERT_EQ(full.error() + other.error(), "");
+  for (int frame = 0; frame < 4; ++frame) {
+    Chunk cloud = make_cloud(street(frame), kCapacity), ego = make_ego(10, 0);
+    cloud.header.capture_ns = ego.header.capture_ns = 1'000'000'000 + frame * 100'000'000LL;
+    ego.as<sensors::EgoMotion>().position[0] = frame;
+    StageUnderTest& stage = frame % 2 == 0 ? full : other;
+    stage.run({cloud.input(), ego.input()});
+    const exec::CountLog& log = *stage->counts();
+    std::map<std::string, std::int32_t> counts;
+    for (std::size_t i = 0; i < log.counters().size(); ++i) counts[log.counters()[i].name] = log.job(log.kept() - 1)[i];
+    EXPECT_EQ(counts.at("all_count"), counts.at("seen_count") * (frame == 0 ? 1 : 2)) << frame;
+  }
+}
+
 TEST(LidarNetwork, WorstInputFillsEverythingAndNothingIsAllocated) {
   Vehicle v;
   Chunk cloud(sensors::PointCloud::bytes_for(kCapacity)), ego(sensors::EgoMotion::bytes_for());
