@@ -332,12 +332,14 @@ class Checker {
     });
     return least.value_or(0);
   }
-  // The clock error between an output and who reads it; `open` while the homes are not known.
+  // The clock error between an output and who reads it; `open` while the homes are not known, or which core of a gang
+  // publishes.
   [[nodiscard]] std::int64_t crossing(std::uint32_t producer, std::uint32_t consumer, std::int64_t open) const {
     const Cores& from = fixed_home_[producer];
     const Cores& to = fixed_home_[consumer];
     if (from.empty() || to.empty()) return open;
-    return to.size() == 1 && from.back() == to[0] ? 0 : problem_.board.clock_error.ns;
+    if (to.size() > 1 || !contains(from, to[0])) return problem_.board.clock_error.ns;
+    return from.size() == 1 ? 0 : open;
   }
 
   // The sets differ by one core each, and nothing that has been decided tells these two cores apart.

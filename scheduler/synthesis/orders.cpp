@@ -205,9 +205,11 @@ class Orders {
     for (const std::uint32_t core : in_common(stage, other)) most = std::max(most, taken(stage, core));
     return most;
   }
-  [[nodiscard]] std::int64_t crossing(std::uint32_t producer, std::uint32_t consumer) const {
-    const bool same = homes_[consumer].size() == 1 && homes_[producer].back() == homes_[consumer][0];
-    return same ? 0 : problem_.board.clock_error.ns;
+  // The clock error between an output and who reads it, at least or at most: any core of a gang may publish.
+  [[nodiscard]] std::int64_t crossing(std::uint32_t producer, std::uint32_t consumer, bool at_least) const {
+    const bool meet = homes_[consumer].size() == 1 && !in_common(producer, consumer).empty();
+    const bool zero = meet && (at_least || homes_[producer].size() == 1);
+    return zero ? 0 : problem_.board.clock_error.ns;
   }
 
   // What holds without any decision.
@@ -269,7 +271,7 @@ class Orders {
       return edge(first, false, second, false, taken_for(first.stage, second.stage), false,
                   step(Kind::kBefore, first, second), std::move(deps));
     }
-    const std::int64_t error = crossing(other.stage, job.stage);
+    const std::int64_t error = crossing(other.stage, job.stage, yes);
     if (yes) return edge(other, true, job, false, error, false, step(Kind::kThere, job, other), std::move(deps));
     return edge(job, false, other, true, -error, true, step(Kind::kMissed, job, other), std::move(deps));
   }
@@ -408,7 +410,7 @@ class Orders {
     for (const Thread& thread : threads_) {
       const std::vector<std::uint32_t>& stages = problem_.chains[thread.chain].stages;
       const auto is_there = [&](const Question& reads) {
-        return at(reads.job) >= end_at(reads.other) + crossing(reads.other.stage, reads.job.stage) * kFine;
+        return at(reads.job) >= end_at(reads.other) + crossing(reads.other.stage, reads.job.stage, true) * kFine;
       };
       const std::vector<std::int64_t> known = follow(state, thread);
       std::vector<std::int64_t> jobs = known;  // in that table

@@ -152,6 +152,8 @@ inline Problem contended_problem(std::uint64_t seed) {
       if (also != next.inputs[0].source) next.inputs.push_back(from_stage("also", also));
       read[also] = true;
     }
+    // One stage on both cores.
+    if (cores == 2 && i == 1 && seed % 5 == 2) next.variants[0].budgets[0].cores = 2;
     problem.stages.push_back(next);
   }
   // Every path to an output that nobody reads; four times what it would need alone, so that they compete.
