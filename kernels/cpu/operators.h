@@ -25,7 +25,7 @@ struct OperatorKernel {
   std::uint8_t inputs = 0, counts = 0, outputs = 0, scratch = 0;
   // By operand: the operand that says how many of its rows are valid, of the counts for inputs, also of the outputs for
   // what the operator counts itself. -1: all are.
-  std::int8_t count_of[kMaxOperands] = {};
+  std::int16_t count_of[kMaxOperands] = {};
   // Bytes of every operand, scratch included, as in host.h; for a count 4 bytes, which may be absent. nullptr, or what
   // is wrong with the parameters: trusts nothing and cannot overflow.
   const char* (*operand_bytes)(const void* params, OperandBytes* out) = nullptr;

@@ -238,7 +238,7 @@ void sparse_map(const void* params, const Operand* operands, int part, int parts
     std::int32_t* const to = data<std::int32_t>(operands[4]) + i * taps;
     const Bits from = base(i);
     for (int l = 0; l < lines; ++l) {
-      std::int32_t* const line = to + l * p.kernel[0];
+      std::int32_t* const line = to + std::ptrdiff_t{l} * p.kernel[0];
       for (int x = 0; x < p.kernel[0]; ++x) line[x] = -1;
       const auto wanted = static_cast<std::int64_t>(from + offset[l]);
       std::int32_t at = place[l];
