@@ -143,6 +143,7 @@ const char* sparse_conv_bytes(const void* params, OperandBytes* out) {
   if (p.bias < 0 || p.bias > 1 || p.residual < 0 || p.residual > 1 || p.activation < 0 || p.activation > 8) {
     return "an option has an unknown value";
   }
+  if (p.taps > kMostKernel * kMostKernel * kMostKernel) return kExtents;
   out->bytes[0] = extent_bytes({p.inputs, p.c_in}, 4);
   out->bytes[1] = extent_bytes({p.taps, p.c_in, p.c_out}, 4);
   out->bytes[3] = p.bias == 1 ? extent_bytes({p.c_out}, 4) : 0;

@@ -28,6 +28,9 @@ constexpr int kMostVectors = HWY_TARGET == HWY_AVX2 ? 2 : 4;
 constexpr int rows_in_registers(int vectors) { return std::min((kRegisters - 2 - vectors) / vectors, 14); }
 constexpr int kMostRows = rows_in_registers(1);
 
+// Whether masked loads and stores leave alone what is masked out; elsewhere they are loads and stores of the whole.
+constexpr bool kMasks = kTarget != Target::kNeon;
+
 // y[rows[r]][0 .. vectors) += x[r] * weights over `depth` channels. `rest`: of the last vector only so many columns.
 template <int vectors, int count, bool partial>
 HWY_INLINE void product(const float* HWY_RESTRICT x, const float* HWY_RESTRICT weights, float* HWY_RESTRICT y,
@@ -36,8 +39,9 @@ HWY_INLINE void product(const float* HWY_RESTRICT x, const float* HWY_RESTRICT w
   const D d;
   const auto mask = hn::FirstN(d, static_cast<std::size_t>(rest));
   const auto load = [&](const float* from) HWY_ATTR {
-    if constexpr (partial) return hn::MaskedLoad(mask, d, from);
-    return hn::LoadU(d, from);
+    if constexpr (!partial) return hn::LoadU(d, from);
+    if constexpr (kMasks) return hn::MaskedLoad(mask, d, from);
+    return hn::Load(d, Rest(from, rest).values);
   };
   V sum[count][vectors];
   TAKT_UNROLL
@@ -61,10 +65,14 @@ HWY_INLINE void product(const float* HWY_RESTRICT x, const float* HWY_RESTRICT w
     TAKT_UNROLL
     for (int v = 0; v < vectors; ++v) {
       float* const to = y + rows[r] * width + v * kLanes;
-      if constexpr (partial) {
+      if constexpr (!partial) {
+        hn::StoreU(sum[r][v], d, to);
+      } else if constexpr (kMasks) {
         hn::BlendedStore(sum[r][v], mask, d, to);
       } else {
-        hn::StoreU(sum[r][v], d, to);
+        Rest row;
+        hn::Store(sum[r][v], d, row.values);
+        row.to(to, rest);
       }
     }
   }
