@@ -53,6 +53,25 @@ TEST_F(PlanCommand, OptimisedAndUnoptimisedAgree) {
       << "folding normalisations rounds otherwise";
 }
 
+// The graph of the fusion stage lies in no model file; the pipeline's plan of it can be looked at all the same.
+TEST_F(PlanCommand, AStageOfAPipelineGivesItsPlan) {
+  const std::string pipeline = std::string(TAKT_SOURCE_DIR) + "/configs/pipelines/sim.yaml";
+  const Answer written = takt({"compile", pipeline, "--stage", "fusion", "-o", path("fusion.plan")});
+  ASSERT_EQ(written.code, 0) << written.err;
+  const Answer shown = takt({"plan", "show", path("fusion.plan")});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  for (const char* word : {"gate_f64", "assign_f64", "kalman_update_f64", "birth_f64", "death_f64", "motion", "used"}) {
+    EXPECT_THAT(shown.out, HasSubstr(word));
+  }
+  EXPECT_EQ(takt({"plan", "run", path("fusion.plan")}).code, 0) << "on made-up lists";
+  EXPECT_EQ(takt({"compile", pipeline, "--stage", "camera_detect/lite", "-o", path("lite.plan")}).code, 0);
+  const Answer unknown = takt({"compile", pipeline, "--stage", "fusoin", "-o", path("none.plan")});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("fusion/full"));
+  EXPECT_FALSE(fs::exists(path("none.plan")));
+  EXPECT_EQ(takt({"compile", pipeline, "--stage", "fusion", "--target", "cpu:neon"}).code, 2);
+}
+
 TEST_F(PlanCommand, TheFirstWrongTensorOfAnotherRuntimeIsNamed) {
   ASSERT_EQ(takt({"plan", "run", path("net.plan"), "--dump-tensors", path("theirs")}).code, 0);
   const Answer same = takt({"plan", "diff", path("net.plan"), path("theirs"), "--tolerance", "0"});
