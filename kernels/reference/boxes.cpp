@@ -183,8 +183,9 @@ void top_k_decode(const TopKDecodeParams& p, const DecodeOperands& o) {
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int32_t cell = o.cells[i];
     float* const box = o.boxes + i * kBoxColumns;
-    box[0] = (static_cast<float>(cell % p.w) + o.offset[cell]) * p.cell_m[0] + p.origin[0];
-    box[1] = (static_cast<float>(cell / p.w) + o.offset[pixels + cell]) * p.cell_m[1] + p.origin[1];
+    const std::int32_t row = cell / p.w, column = cell % p.w;
+    box[0] = (static_cast<float>(column) + o.offset[cell]) * p.cell_m[0] + p.origin[0];
+    box[1] = (static_cast<float>(row) + o.offset[pixels + cell]) * p.cell_m[1] + p.origin[1];
     box[2] = o.height[cell];
     for (std::int64_t c = 0; c < 3; ++c) box[3 + c] = size_at(c, cell);
     box[6] = static_cast<float>(takt::kernels::atan2(double{o.rotation[cell]}, double{o.rotation[pixels + cell]}));

@@ -55,7 +55,10 @@ struct Rigid {
   double t[3] = {};
 
   void apply(const double* p, double* out) const {
-    for (int i = 0; i < 3; ++i) out[i] = r[3 * i] * p[0] + r[3 * i + 1] * p[1] + r[3 * i + 2] * p[2] + t[i];
+    for (std::ptrdiff_t i = 0; i < 3; ++i) {
+      const double* const row = r + 3 * i;
+      out[i] = row[0] * p[0] + row[1] * p[1] + row[2] * p[2] + t[i];
+    }
   }
 };
 
@@ -92,11 +95,7 @@ class Arc {
  public:
   Arc() = default;
   Arc(const Pose& a, double ta, const Pose& b, double tb) : a_(a), b_(b), ta_(ta), span_(tb - ta) {
-    double cosine = dot(a_.rotation, b_.rotation);
-    if (cosine < 0) {
-      b_.rotation = mixed(b_.rotation, -1, b_.rotation, 0);
-      cosine = -cosine;
-    }
+    if (dot(a_.rotation, b_.rotation) < 0) b_.rotation = mixed(b_.rotation, -1, b_.rotation, 0);
     const Quaternion chord = mixed(b_.rotation, 1, a_.rotation, -1);
     const Quaternion sum = mixed(b_.rotation, 1, a_.rotation, 1);
     angle_ = 2 * takt::kernels::atan2(std::sqrt(dot(chord, chord)), std::sqrt(dot(sum, sum)));

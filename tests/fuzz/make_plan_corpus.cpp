@@ -7,6 +7,8 @@
 
 #include "compiler/compile.h"
 #include "compiler/ir/operators.h"
+#include "compiler/nets/pillars.h"
+#include "kernels/points.h"
 #include "pipeline/models/fusion_graph.h"
 #include "tests/compiler/lower/random_net.h"
 
@@ -146,6 +148,65 @@ takt::ir::Graph voxels() {
   return graph;
 }
 
+// Pillars of a cloud, and what a payload, its poses and two remembered sweeps become on the way to boxes.
+takt::compiler::PillarNetwork sweep() {
+  takt::compiler::PillarNetwork n;
+  n.points = 8;
+  n.payload_bytes = takt::kernels::cloud_bytes(n.points);
+  n.poses = 2;
+  n.sweeps = 2;
+  n.range = {-1, -1, -1, 1, 1, 1};
+  n.ego = {-0.1F, -0.1F, -1, 0.1F, 0.1F, 1};
+  n.pillar = {0.5F, 0.5F};
+  n.pillars = 5;
+  n.points_per_pillar = 2;
+  n.channels = {2};
+  n.convs = {0};
+  n.neck = 2;
+  n.classes = 2;
+  n.boxes = 3;
+  n.nms_m = {0.5F, 1};
+  return n;
+}
+
+// Features of pillars, and boxes through both suppressions by overlap.
+takt::ir::Graph boxes() {
+  using namespace takt::ir;
+  Graph graph;
+  graph.name = "boxes";
+  const auto input = [&](const char* name, DType dtype, Shape shape, ValueId count = kNoValue) {
+    graph.inputs.push_back(graph.add_value(name, Type{dtype, shape, count}));
+    return graph.inputs.back();
+  };
+  const auto add = [&](const char* op, std::vector<ValueId> inputs, std::map<std::string, Attribute> attributes) {
+    Node node;
+    node.op = node.name = op;
+    node.inputs = std::move(inputs);
+    node.outputs = {graph.add_value(op)};
+    node.attributes = std::move(attributes);
+    if (!append(graph, std::move(node))) std::abort();
+    return graph.nodes.back().outputs;
+  };
+  const ValueId many = input("many", DType::kI32, {}), pillars = input("pillars", DType::kI32, {});
+  const ValueId points = input("points", DType::kF32, {2, {9, 5}}, many);
+  const ValueId cells = input("cells", DType::kI64, {1, {4}}, pillars),
+                ends = input("ends", DType::kI32, {1, {4}}, pillars);
+  const ValueId members = input("members", DType::kI32, {1, {9}});
+  const ValueId rows = input("rows", DType::kI32, {});
+  const ValueId list = input("list", DType::kF32, {2, {6, 9}}, rows),
+                scores = input("scores", DType::kF32, {1, {6}}, rows);
+  const ValueId classes = input("classes", DType::kI32, {1, {6}}, rows);
+  const auto features = add("takt.PillarFeatures", {points, cells, ends, members},
+                            {{"range", std::vector<float>{-1, -1, -1, 1, 1, 1}},
+                             {"size", std::vector<float>{0.5F, 0.5F, 2}},
+                             {"points", std::int64_t{2}}});
+  const std::map<std::string, Attribute> limit{{"limit", std::vector<float>{0.2F}}};
+  const auto first = add("takt.RotatedNms", {list, scores, classes}, limit);
+  const auto second = add("takt.AxisAlignedNms", {first[0], first[1], first[2]}, limit);
+  graph.outputs = {features[0], second[0], second[3], second[4]};
+  return graph;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -166,6 +227,9 @@ int main(int argc, char** argv) {
   if (!save_plans(branches.finish(), folder + "/branches", false)) return 1;
   if (!save_plans(counted(), folder + "/counted", false)) return 1;
   if (!save_plans(voxels(), folder + "/voxels", false)) return 1;
+  const auto pillars = takt::compiler::pillar_network(sweep());
+  if (!pillars || !save_plans(*pillars, folder + "/pillars", true)) return 1;
+  if (!save_plans(boxes(), folder + "/boxes", false)) return 1;
   const takt::kernels::ListSource lidar;
   const auto fusion = takt::pipeline::fusion_graph({}, {&lidar, 1}, 2);
   if (!fusion || !save_plans(*fusion, folder + "/fusion", false)) return 1;
