@@ -31,13 +31,20 @@ class Decoder {
  public:
   explicit Decoder(std::uint64_t budget) : left_(budget) {}
   [[nodiscard]] bool exhausted() const { return exhausted_; }
+  [[nodiscard]] bool misaligned() const { return misaligned_; }
 
   std::string text(const flatbuffers::String* s) { return s != nullptr && take(s->size(), 1) ? s->str() : ""; }
 
   template <class T>
   std::vector<T> numbers(const flatbuffers::Vector<T>* v) {
-    if (v == nullptr || !take(v->size(), sizeof(T))) return {};
+    if (v == nullptr || !aligned(*v, alignof(T)) || !take(v->size(), sizeof(T))) return {};
     return {v->begin(), v->end()};
+  }
+  // Calls each(struct) for the structs of a vector. No budget: it has been verified to lie inside the metadata.
+  template <class T, class Each>
+  void structs(const flatbuffers::Vector<const T*>* v, Each each) {
+    if (v == nullptr || !aligned(*v, alignof(T))) return;
+    for (const T* item : *v) each(*item);
   }
   std::vector<std::byte> raw(const flatbuffers::Vector<std::uint8_t>* v) {
     if (v == nullptr || !take(v->size(), 1)) return {};
@@ -66,6 +73,13 @@ class Decoder {
   }
 
  private:
+  // FlatBuffers' verifier looks whether the length of a vector is aligned, not what it holds.
+  template <class T>
+  bool aligned(const flatbuffers::Vector<T>& v, std::size_t alignment) {
+    const bool is = v.size() == 0 || reinterpret_cast<std::uintptr_t>(v.Data()) % alignment == 0;
+    misaligned_ = misaligned_ || !is;
+    return is;
+  }
   bool take(std::uint64_t count, std::uint64_t size) {
     if (exhausted_ || count > left_ / size) {
       exhausted_ = true;
@@ -76,6 +90,7 @@ class Decoder {
   }
   std::uint64_t left_;
   bool exhausted_ = false;
+  bool misaligned_ = false;
 };
 
 Status decode(const fb::Plan& in, std::uint64_t metadata_bytes, Description& out) {
@@ -125,18 +140,19 @@ Status decode(const fb::Plan& in, std::uint64_t metadata_bytes, Description& out
     to.bytes = s.bytes();
     to.initial = s.initial();
   });
-  if (in.sections() != nullptr) {  // verified to lie inside the metadata: no larger than it
-    for (const fb::Section* s : *in.sections()) out.sections.push_back({s->offset(), s->bytes(), s->crc()});
-  }
-  if (in.guards() != nullptr) {
-    for (const fb::Guard* g : *in.guards()) out.guards.push_back({g->condition(), g->parent(), g->when() != 0});
-  }
+  decoder.structs(in.sections(), [&](const fb::Section& s) {
+    out.sections.push_back({s.offset(), s.bytes(), s.crc()});
+  });
+  decoder.structs(in.guards(), [&](const fb::Guard& g) {
+    out.guards.push_back({g.condition(), g.parent(), g.when() != 0});
+  });
   out.inputs = decoder.numbers(in.inputs());
   out.outputs = decoder.numbers(in.outputs());
   out.arena_bytes = in.arena_bytes();
   out.lower_bound = in.lower_bound();
   out.proof = static_cast<Proof>(in.proof());
   out.parts = decoder.numbers(in.parts());
+  if (decoder.misaligned()) return damaged("its metadata are no valid FlatBuffer: a vector is not aligned");
   if (decoder.exhausted()) return damaged("its metadata refer to one place many times");
   if (!shapes) return damaged("a tensor has more than " + std::to_string(kernels::kMaxRank) + " dimensions");
   return {};

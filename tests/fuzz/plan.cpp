@@ -87,7 +87,10 @@ void sign(std::vector<std::byte>& bytes) {
   flatbuffers::Verifier verifier(metadata, head.metadata_bytes, 16);
   if (head.metadata_bytes >= 8 && takt::plan::fb::VerifyPlanBuffer(verifier)) {
     // The checksums of sections stand in the metadata, as structs that can be written in place.
-    if (const auto* sections = takt::plan::fb::GetPlan(metadata)->sections()) {
+    const auto* sections = takt::plan::fb::GetPlan(metadata)->sections();
+    // The verifier does not look whether they are aligned.
+    if (sections != nullptr &&
+        reinterpret_cast<std::uintptr_t>(sections->Data()) % alignof(takt::plan::fb::Section) == 0) {
       for (const takt::plan::fb::Section* s : *sections) {
         if (s->offset() > bytes.size() || s->bytes() > bytes.size() - s->offset()) continue;
         const takt::plan::fb::Section fixed(s->offset(), s->bytes(),
