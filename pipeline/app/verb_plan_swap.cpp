@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
 #include "pipeline/app/verb_plan.h"
+#include "pipeline/assembly/swap.h"
+#include "runtime/base/suggest.h"
 #include "runtime/base/time.h"
 #include "runtime/exec/buffers.h"
 #include "runtime/exec/swap.h"
@@ -25,6 +28,8 @@ using PlanPointer = std::shared_ptr<const plan::Plan>;
 
 struct SwapOptions {
   std::string old_plan, new_plan;
+  std::string stage;         // of the pipeline
+  ScheduleOptions schedule;  // no pipeline: the slot decides alone
   double slot_ms = 0;
   double maintenance_ms = 1;
 };
@@ -65,7 +70,31 @@ Result<PlanBudget> quick_budget(const PlanPointer& plan) {
   return out;
 }
 
+// Asks the admitted table of a pipeline.
+Result<std::function<Status(const plan::Plan&, const PlanBudget&)>> table_of(const SwapOptions& options) {
+  TAKT_ASSIGN(Admitted admitted, admit(options.schedule));
+  std::vector<std::string> names;
+  for (const sched::Stage& stage : admitted.config.problem.stages) names.push_back(stage.name);
+  const auto stage = std::find(names.begin(), names.end(), options.stage);
+  if (stage == names.end()) {
+    return fail(Code::kUsage, options.schedule.pipeline + " has no stage '" + options.stage + "'" +
+                                  did_you_mean(options.stage, names));
+  }
+  if (admitted.answer.verdict != sched::Verdict::kFeasible) {
+    return fail(Code::kGate, options.schedule.pipeline + " has no admitted table; ask takt schedule");
+  }
+  const auto index = static_cast<std::size_t>(stage - names.begin());
+  return [problem = std::move(admitted.config.problem), table = *admitted.answer.schedule, index](
+             const plan::Plan& plan, const PlanBudget& budget) {
+    return pipeline::admits_plan(problem, table, index, plan, budget);
+  };
+}
+
 Status swap(const SwapOptions& options) {
+  if (options.schedule.pipeline.empty() != options.stage.empty()) {
+    return fail(Code::kUsage,
+                "--pipeline and --stage belong together: whose table has to hold, and where the plan runs");
+  }
   TAKT_ASSIGN(const PlanPointer old_plan, plan::Plan::load(options.old_plan));
   TAKT_ASSIGN(const PlanPointer new_plan, plan::Plan::load(options.new_plan));
   TAKT_ASSIGN(const PlanBudget old_budget, quick_budget(old_plan));
@@ -76,6 +105,9 @@ Status swap(const SwapOptions& options) {
       std::max(plan::weight_bytes(old_plan->description()), plan::weight_bytes(new_plan->description()));
   reserve.slot = options.slot_ms > 0 ? duration_of(options.slot_ms) : std::max(old_budget.job, new_budget.job);
   reserve.maintenance = duration_of(options.maintenance_ms);
+  if (!options.stage.empty()) {
+    TAKT_ASSIGN(reserve.admits, table_of(options));
+  }
   TAKT_ASSIGN(const std::unique_ptr<SwappableSession> stage, SwappableSession::create(old_plan, old_budget, reserve));
   TAKT_ASSIGN(const exec::Buffers buffers, exec::Buffers::create(stage->current()));
   fill(*old_plan, buffers);
@@ -110,6 +142,10 @@ Status swap(const SwapOptions& options) {
   };
   row("old", *old_plan, old_budget);
   row("new", *new_plan, new_budget);
+  if (!options.stage.empty()) {
+    std::printf("the table of %s holds with each of them in stage %s\n", options.schedule.pipeline.c_str(),
+                options.stage.c_str());
+  }
   std::printf("reserved at start: two regions of %.1f kB\n", static_cast<double>(reserve.arena_bytes) * 1e-3);
   std::printf(
       "prepared in %.3f ms beside the jobs, warmed up in %d maintenance slot%s (longest %.3f ms of %.3f), "
@@ -127,6 +163,8 @@ void add_plan_swap(CLI::App& plan, Command& chosen) {
   CLI::App* verb = plan.add_subcommand("swap", "Exchange a running plan: is it possible, and what does it cost here");
   verb->add_option("old", options->old_plan, "the plan that runs")->required();
   verb->add_option("new", options->new_plan, "the one that is to take its place")->required();
+  verb->add_option("--pipeline", options->schedule.pipeline, "a pipeline whose table has to hold with the new plan");
+  verb->add_option("--stage", options->stage, "the pipeline's stage in which the plan runs");
   verb->add_option("--slot-ms", options->slot_ms, "what a job may take (default: the longer of both quick budgets)")
       ->check(number_in(0.001, 1e6));
   verb->add_option("--maintenance-ms", options->maintenance_ms, "what a piece of the warm-up may take (default: 1)")

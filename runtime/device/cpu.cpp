@@ -20,7 +20,7 @@ class CpuStream final : public Stream {
   void mark(Event& event) override { static_cast<HostEvent&>(event).mark(); }
 };
 
-class Cpu final : public Device {
+class Cpu final : public HostDevice {
  public:
   Cpu() {
     properties_.name = "cpu";
@@ -28,15 +28,7 @@ class Cpu final : public Device {
     if (pages > 0 && page > 0) properties_.memory_bytes = static_cast<std::uint64_t>(pages) * page;
     properties_.callers_run = true;
   }
-  [[nodiscard]] const Properties& properties() const override { return properties_; }
   [[nodiscard]] const char* unsupported(kernels::Target target) const override { return kernels::unsupported(target); }
-  [[nodiscard]] const char* lost() const override { return nullptr; }
-
-  Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override { return allocate_host(bytes); }
-  Result<std::unique_ptr<Memory>> import_host(std::span<std::byte> bytes) override { return lend_host(bytes); }
-  Result<std::shared_ptr<const Memory>> constants(std::span<const std::byte> bytes) override {
-    return share_host(bytes);
-  }
   Result<std::unique_ptr<Recording>> record(std::span<const Call> calls, std::size_t bindings,
                                             std::span<const std::size_t> cuts) override {
     TAKT_RETURN_IF_ERROR(check_calls(calls, bindings, cuts));
@@ -51,10 +43,6 @@ class Cpu final : public Device {
     TAKT_RETURN_IF_ERROR(check_stream(properties_, priority, partition));
     return std::make_unique<CpuStream>();
   }
-  Result<std::unique_ptr<Event>> event() override { return std::make_unique<HostEvent>(); }
-
- private:
-  Properties properties_;
 };
 
 }  // namespace

@@ -64,4 +64,20 @@ class HostEvent final : public Event {
   HostTime time_;
 };
 
+// What devices in host memory have in common: memory, events, and that they are not lost.
+class HostDevice : public Device {
+ public:
+  [[nodiscard]] const Properties& properties() const override { return properties_; }
+  [[nodiscard]] const char* lost() const override { return nullptr; }
+  Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override { return allocate_host(bytes); }
+  Result<std::unique_ptr<Memory>> import_host(std::span<std::byte> bytes) override { return lend_host(bytes); }
+  Result<std::shared_ptr<const Memory>> constants(std::span<const std::byte> bytes) override {
+    return share_host(bytes);
+  }
+  Result<std::unique_ptr<Event>> event() override { return std::make_unique<HostEvent>(); }
+
+ protected:
+  Properties properties_;
+};
+
 }  // namespace takt::device

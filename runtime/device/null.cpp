@@ -20,21 +20,14 @@ class NullStream final : public Stream {
   void mark(Event& event) override { static_cast<HostEvent&>(event).mark(); }
 };
 
-class Null final : public Device {
+class Null final : public HostDevice {
  public:
   Null() {
     properties_.name = "null";
     properties_.callers_run = true;
     properties_.computes = false;
   }
-  [[nodiscard]] const Properties& properties() const override { return properties_; }
   [[nodiscard]] const char* unsupported(kernels::Target) const override { return nullptr; }
-  [[nodiscard]] const char* lost() const override { return nullptr; }
-  Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override { return allocate_host(bytes); }
-  Result<std::unique_ptr<Memory>> import_host(std::span<std::byte> bytes) override { return lend_host(bytes); }
-  Result<std::shared_ptr<const Memory>> constants(std::span<const std::byte> bytes) override {
-    return share_host(bytes);
-  }
   Result<std::unique_ptr<Recording>> record(std::span<const Call> calls, std::size_t bindings,
                                             std::span<const std::size_t> cuts) override {
     TAKT_RETURN_IF_ERROR(check_calls(calls, bindings, cuts));
@@ -44,10 +37,6 @@ class Null final : public Device {
     TAKT_RETURN_IF_ERROR(check_stream(properties_, priority, partition));
     return std::make_unique<NullStream>();
   }
-  Result<std::unique_ptr<Event>> event() override { return std::make_unique<HostEvent>(); }
-
- private:
-  Properties properties_;
 };
 
 }  // namespace

@@ -96,7 +96,6 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Pla
     calls.push_back({&plan->kernel(i), d.steps[i].params.data(), operands[i], conditions[i]});
   }
   TAKT_ASSIGN(session->recording_, device.record(calls, next + d.states.size(), placement.segments));
-  TAKT_ASSIGN(session->begin_, device.event());
   TAKT_ASSIGN(session->end_, device.event());
   if (!device.properties().callers_run) {
     TAKT_ASSIGN(session->stream_, device.stream(0, 0));
@@ -253,7 +252,6 @@ Status Session::submit(device::Stream& stream, std::size_t segment) {
                                            : "segment " + std::to_string(segment) + " of " +
                                                  std::to_string(segments()) + " is not the next one");
   }
-  if (segment == 0) stream.mark(*begin_);
   stream.replay(*recording_, segment);
   stream.mark(*end_);
   submitted_ = segment + 1;
@@ -268,8 +266,6 @@ device::Progress Session::poll() {
   if (progress == device::Progress::kDone) in_flight_ = false;
   return progress;
 }
-
-Duration Session::device_time() const { return end_->since(*begin_); }
 
 void Session::publish() {
   if (in_flight_) return;

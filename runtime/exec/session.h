@@ -97,8 +97,6 @@ class Session {
   // Of all that was submitted; kDone when nothing was. While it says kPending, bound buffers, arena and next state are
   // in quarantine: the device may still read and write them. kLost is for good, and so is the quarantine then.
   device::Progress poll();
-  // From the begin of the job to the end of what was submitted, by the device's clock; once poll() said kDone.
-  [[nodiscard]] Duration device_time() const;
 
   // Makes the half of the state that this job wrote the one that the next job reads. A job that was given up does not
   // publish: the state stays at its last published half. Does nothing while a job is in flight or lost.
@@ -155,7 +153,7 @@ class Session {
   std::unique_ptr<device::Memory> owned_;                       // arena when not given; a given one as lent
   std::byte* arena_ = nullptr;
   std::unique_ptr<device::Recording> recording_;
-  std::unique_ptr<device::Event> begin_, end_;
+  std::unique_ptr<device::Event> end_;
   std::unique_ptr<device::Stream> stream_;  // of run(), where callers do not run the calls
   std::vector<Slot> inputs_, outputs_;
   std::size_t submitted_ = 0;  // segments of this job

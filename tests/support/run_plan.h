@@ -36,6 +36,14 @@ class AlignedBytes {
   std::byte* data_;
 };
 
+// An input for run_plan.
+template <class T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+  std::vector<std::byte> out(values.size() * sizeof(T));
+  if (!out.empty()) std::memcpy(out.data(), values.data(), out.size());
+  return out;
+}
+
 // Outputs by slot. Outputs and arena begin filled with `fill`: a byte that is read before it is written shows.
 inline std::vector<std::vector<std::byte>> run_plan(const std::shared_ptr<const plan::Plan>& plan,
                                                     const std::vector<std::vector<std::byte>>& inputs, int parts = 1,

@@ -16,6 +16,7 @@
 namespace takt::compiler {
 namespace {
 
+using test::bytes_of;
 using test::OnnxModel;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -24,12 +25,6 @@ using ::testing::HasSubstr;
 constexpr auto kBool = ::onnx::TensorProto::BOOL;
 constexpr auto kInt64 = ::onnx::TensorProto::INT64;
 
-template <class T>
-std::vector<std::byte> bytes_of(const std::vector<T>& values) {
-  std::vector<std::byte> out(values.size() * sizeof(T));
-  if (!out.empty()) std::memcpy(out.data(), values.data(), out.size());
-  return out;
-}
 std::vector<std::byte> truth(bool value) { return {std::byte{value}}; }
 std::vector<std::byte> number(std::int64_t value) { return bytes_of(std::vector<std::int64_t>{value}); }
 

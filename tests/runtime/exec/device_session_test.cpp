@@ -74,7 +74,6 @@ TEST_F(DeviceSessionTest, SegmentsInOrderAreTheWholeJob) {
     while (job.session->poll() == Progress::kPending) continue;
     EXPECT_EQ(job.session->poll(), Progress::kDone);
     EXPECT_FLOAT_EQ(job.y.values[3], (1 + kernels::exp_f32(1)) * 0.75F);
-    EXPECT_GT(job.session->device_time().ns, 0);
     job.y = {};
   }
   EXPECT_EQ(job.session->run(), 4U);  // by a stream of its own
