@@ -103,8 +103,11 @@ Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, co
     TAKT_RETURN_IF_ERROR(add_preprocess(graph, *options.preprocess));
     after("preprocess");
   }
-  if (options.optimise) TAKT_RETURN_IF_ERROR(run_passes(graph, {.after = options.after_pass}));
-  TAKT_ASSIGN(lower::Lowered lowered, lower::lower(graph, {.target = options.target, .parts = options.parts}));
+  if (options.optimise) {
+    TAKT_RETURN_IF_ERROR(run_passes(graph, {.after = options.after_pass, .stop = options.stop}));
+  }
+  TAKT_ASSIGN(lower::Lowered lowered,
+              lower::lower(graph, {.target = options.target, .parts = options.parts, .stop = options.stop}));
   plan::Description& d = lowered.description;
   d.name = options.name.empty() ? graph.name : options.name;
   d.source = source;

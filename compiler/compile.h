@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -60,6 +61,8 @@ struct Options {
   // Called with what a user may not expect of a model, but can be right. One line.
   std::function<void(const std::string& text)> note;
   bool optimise = true;  // false: the graph is lowered as it was imported
+  // Compiling ends with kInterrupted soon after this becomes true; nullptr: never.
+  const std::atomic<bool>* stop = nullptr;
   // Called after import ("import") and after every pass (their names: compiler/passes).
   std::function<void(std::string_view pass, const ir::Graph& graph)> after_pass;
 };

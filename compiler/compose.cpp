@@ -52,6 +52,7 @@ std::vector<OwnOperator> own_table() {
         {"std", 'F'}}},
       {"takt.ChannelGather", {{"channels", 'I'}}},
       {"takt.Silu", {}},
+      {"takt.LayerNorm", {{"epsilon", 'f'}}},
   };
   for (const auto family : {ir::voxel_operators(), ir::point_operators(), ir::tracking_operators()}) {
     for (const ir::TaktOperator& row : family) {
@@ -253,6 +254,8 @@ class Composer {
   Status add_network(const Part& part) {
     ImportOptions options;
     options.source = part.source;
+    options.loops = part.loops;
+    options.states = part.states;
     std::map<std::string, ValueId> feeds;
     for (const Composition::Feed& feed : part.feeds) {
       TAKT_ASSIGN(const ValueId value, value_of(feed.from, part.name + "/" + feed.input));

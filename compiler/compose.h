@@ -40,6 +40,9 @@ struct Composition {
     std::string op;      // empty: a network
     std::map<std::string, ir::Attribute> attributes;
     std::vector<std::string> outputs;  // names of an operator's outputs; empty: one without a name
+    // Of a network, as in Options: the most trips of its loops, its inputs that are state and what continues them.
+    std::map<std::string, std::int64_t> loops;
+    std::map<std::string, std::string> states;
     std::vector<Feed> feeds;
   };
   struct Output {
@@ -59,7 +62,7 @@ struct Composition {
 Result<ir::Graph> compose(const Composition& composition);
 
 // The bytes of the plan. Options.source, dims, input_shapes and preprocess belong to single models and are not looked
-// at.
+// at; loops and states are those of the parts.
 Result<std::vector<std::byte>> compile_composition(const Composition& composition, const Options& options);
 
 }  // namespace takt::compiler

@@ -3,4 +3,5 @@
 
 #include "runtime/exec/buffers.h"
 #include "runtime/exec/session.h"
+#include "runtime/plan/buckets.h"
 #include "runtime/plan/plan.h"

@@ -40,6 +40,9 @@ Result<Lowered> lower_spread(const ir::Graph& graph, const Options& options, std
   // By reason: the nodes, so that a model is refused once and for everything.
   std::map<std::string, std::string> refused;
   for (const ir::Node& node : graph.nodes) {
+    if (options.stop != nullptr && *options.stop) {
+      return fail(Code::kInterrupted, "stopped before node " + ir::printable(node.name) + " was lowered");
+    }
     out.set_guard(node.guard);
     if (Status status = lower_node(out, node); !status) {
       std::string& names = refused[node.op + ": " + status.error().message];

@@ -7,6 +7,7 @@
 // and contiguous slices are views.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct Options {
   kernels::Target target = kernels::Target::kAvx2;
   std::vector<std::uint16_t> parts = {1, 2};  // numbers of workers that the plan admits
   MemoryOptions memory = {};
+  const std::atomic<bool>* stop = nullptr;  // no further node is lowered when it is true
 };
 
 struct Lowered {
@@ -31,7 +33,8 @@ struct Lowered {
   std::vector<std::vector<std::byte>> sections;  // in the order of description.sections
 };
 
-// kInput, naming all of them at once: nodes for which there is no kernel (operator, element type or form).
+// kInput, naming all of them at once: nodes for which there is no kernel (operator, element type or form); kInterrupted
+// when stopped.
 Result<Lowered> lower(const ir::Graph& graph, const Options& options);
 
 }  // namespace takt::lower

@@ -33,6 +33,9 @@ Status run_passes(ir::Graph& graph, const PassOptions& options) {
   }
   for (const Pass& pass : kPasses) {
     if (options.off.count(std::string(pass.name)) != 0) continue;
+    if (options.stop != nullptr && *options.stop) {
+      return fail(Code::kInterrupted, "stopped before pass " + std::string(pass.name));
+    }
     TAKT_RETURN_IF_ERROR(pass.run(graph));
     graph.compact();
     if (options.verify) {

@@ -3,6 +3,7 @@
 // interpreter); weights change only where a pass says so.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <set>
 #include <span>
@@ -60,9 +61,10 @@ struct PassOptions {
   std::set<std::string> off = {};  // names of passes that are left out
   // Called after each pass, for dumps and statistics.
   std::function<void(std::string_view pass, const ir::Graph& graph)> after = {};
+  const std::atomic<bool>* stop = nullptr;  // no pass begins when it is true
 };
 
-// kUsage when `off` names no pass; kInternal when the verifier refuses what a pass has made.
+// kUsage when `off` names no pass; kInternal when the verifier refuses what a pass has made; kInterrupted when stopped.
 Status run_passes(ir::Graph& graph, const PassOptions& options);
 
 }  // namespace takt::compiler

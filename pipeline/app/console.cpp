@@ -53,6 +53,8 @@ void install_signal_handlers() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // A file above the limit (ulimit -f) is a write that fails, said and cleared away like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 Progress::Progress(std::string label, bool quiet)

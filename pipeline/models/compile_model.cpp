@@ -62,6 +62,8 @@ Result<std::shared_ptr<const plan::Plan>> compile_model(const ModelContract& con
   options.name = contract.name;
   options.contract = contract_digest;
   options.parts = parts;
+  options.loops = contract.loops;
+  options.states = contract.states;
   options.input_shapes[input.tensor] = {4, {1, 3, input.height, input.width}};
   options.preprocess = preprocess_for(input, picture);
 

@@ -221,6 +221,8 @@ class Reader {
       const YamlNode hash = node.at("hash");
       const std::string wanted = hash.text();
       feeds_by_name(node, part);
+      part.loops = read_loops(node);
+      part.states = read_states(node);
       bytes(*onnx, wanted, hash, part);
     } else {
       operation(node, part);
@@ -260,6 +262,8 @@ class Reader {
     part.source = onnx.is_absolute() ? contract->file
                                      : (std::filesystem::path(file).parent_path() / onnx).lexically_normal().string();
     bytes(model, contract->hash, model, part);
+    part.loops = contract->loops;
+    part.states = contract->states;
     for (Composition::Feed& feed : part.feeds) {
       const auto picture = pictures_.find(feed.from.of);
       if (feed.input != contract->input.tensor || picture == pictures_.end()) continue;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -60,7 +61,9 @@ struct ModelContract {
   std::string licence;
   ModelInput input;
   ModelHead head;
-  std::vector<ModelClass> classes;  // by channel of the network
+  std::vector<ModelClass> classes;            // by channel of the network
+  std::map<std::string, std::int64_t> loops;  // by node: the most trips of a Loop that the file leaves open
+  std::map<std::string, std::string> states;  // inputs that are state, and the outputs that continue them
 };
 
 // The picture that a camera gives.

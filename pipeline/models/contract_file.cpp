@@ -77,6 +77,8 @@ Result<ModelContract> read(const YamlDocument& document, const std::string& path
   contract.input = read_input(root.at("input"));
   contract.head = read_head(root.at("head"), contract.input);
   contract.classes = read_classes(root);
+  contract.loops = read_loops(root);
+  contract.states = read_states(root);
   TAKT_RETURN_IF_ERROR(document.finish());
   return contract;
 }
@@ -114,6 +116,22 @@ void read_named_file(const YamlNode& root, const std::string& path, const std::s
   } else {
     contract->file = file.string();
   }
+}
+
+std::map<std::string, std::int64_t> read_loops(const YamlNode& network) {
+  std::map<std::string, std::int64_t> loops;
+  if (const auto node = network.find("loops")) {
+    for (const auto& [loop, most] : node->entries()) loops[loop] = std::max<std::int64_t>(1, most.integer(1, 1 << 16));
+  }
+  return loops;
+}
+
+std::map<std::string, std::string> read_states(const YamlNode& network) {
+  std::map<std::string, std::string> states;
+  if (const auto node = network.find("state")) {
+    for (const auto& [input, output] : node->entries()) states[input] = output.text();
+  }
+  return states;
 }
 
 Result<ModelContract> load_model(const std::string& path, const std::string& model_file) {

@@ -1,6 +1,8 @@
 // Reads model contracts. Host only (yaml-cpp).
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,10 @@ Result<ModelContract> parse_model(const std::string& text, const std::string& na
 void read_named_file(const YamlNode& root, const std::string& path, const std::string& model_file,
                      ModelContract* contract);
 std::vector<ModelClass> read_classes(const YamlNode& root);
+
+// The optional keys `loops` {NODE: most trips} and `state` {INPUT: OUTPUT} of what describes a network.
+std::map<std::string, std::int64_t> read_loops(const YamlNode& network);
+std::map<std::string, std::string> read_states(const YamlNode& network);
 
 // The bytes of the ONNX file. kConfiguration when it is not there (and how to give it) or is not the one the contract
 // names: expected and found hash.

@@ -2,7 +2,9 @@
 // docs/cpp_api.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <limits>
 
@@ -242,9 +244,61 @@ TEST_F(PlanCommand, WhatContradictsItselfIsRefused) {
   refused(compiling({"--json", "--dump-after", "import"}), "--json describes the plan on stdout");
   refused(compiling({"--json", "--statistics-after", "import"}), "--json describes the plan on stdout");
   refused(compiling({"--unoptimised", "--dump-after", "fuse"}), "--unoptimised leaves the passes out");
-  refused({"compile", kModels + "sim_camera_pair.yaml", "--loop", "l=3", "-o", path("p.plan")},
-          "--loop and --state belong to single models");
+  refused({"compile", kModels + "sim_camera_pair.yaml", "--loop", "fime/l=3", "-o", path("p.plan")},
+          "in a composition it is PART/NAME, of a network; did you mean 'fine'?");
+  refused({"compile", kModels + "sim_camera_pair.yaml", "--state", "fine/a=wide/b", "-o", path("p.plan")},
+          "the output is one of the same part, fine/OUTPUT");
+  const std::string sim = kModels + "sim_camera.onnx";
+  refused({"compile", sim, "--fix", "height=64,128", "width=96,192,384", "-o", path("p.plan")},
+          "--fix height has 2 values, another has 3");
+  refused({"compile", sim, "--fix", "height=64,64", "width=96", "-o", path("p.plan")}, "has 64 twice");
+  refused({"compile", sim, "--fix", "height=64,", "width=96", "-o", path("p.plan")}, "fixes nothing");
+  refused({"compile", sim, "--fix", "image=1x3x64x96,64", "-o", path("p.plan")}, "fixes nothing");
   EXPECT_FALSE(fs::exists(path("p.plan")));
+}
+
+TEST_F(PlanCommand, SeveralSizesAreSeveralPlansOrNone) {
+  const std::string model = kModels + "sim_camera.onnx";
+  const Answer both =
+      takt({"compile", model, "--fix", "height=64,128", "width=96,160", "-o", path("n.plan"), "--json"});
+  ASSERT_EQ(both.code, 0) << both.err;
+  EXPECT_EQ(both.out.front(), '[');
+  EXPECT_EQ(slurp(path("n.height64.width96.plan")), slurp(path("net.plan")));
+  ASSERT_TRUE(fs::exists(path("n.height128.width160.plan")));
+  EXPECT_THAT(takt({"plan", "show", path("n.height128.width160.plan")}).out, HasSubstr("f32[1,3,128,160]"));
+  EXPECT_FALSE(fs::exists(path("n.plan")));
+  // A dimension that has one value holds for all of them.
+  ASSERT_EQ(takt({"compile", model, "--fix", "height=64,128", "width=96", "-o", path("m.plan")}).code, 0);
+  EXPECT_TRUE(fs::exists(path("m.height64.plan")) && fs::exists(path("m.height128.plan")));
+  // The second size does not fit the network: it halves four times, and adds what it had before.
+  const Answer odd = takt({"compile", model, "--fix", "height=64,72", "width=96", "-o", path("o.plan")});
+  EXPECT_EQ(odd.code, 3) << odd.err;
+  EXPECT_THAT(odd.err, HasSubstr("bucket height72"));
+  EXPECT_FALSE(fs::exists(path("o.height64.plan"))) << "all of them or none";
+}
+
+TEST_F(PlanCommand, StoppedOrWithoutRoomItWritesNothing) {
+  // A pipe in the model's place: the command waits for it while it is interrupted.
+  ASSERT_EQ(mkfifo(path("slow.onnx").c_str(), 0600), 0);
+  const pid_t pid = start({"compile", path("slow.onnx"), "--fix", "height=64", "width=96", "-o", path("s.plan")});
+  {
+    std::ofstream writer(path("slow.onnx"), std::ios::binary);  // opens when the command reads
+    kill(pid, SIGINT);
+    writer << slurp(kModels + "sim_camera.onnx");
+  }
+  const Answer stopped = finish(pid);
+  EXPECT_EQ(stopped.code, 130) << stopped.err;
+  EXPECT_FALSE(fs::exists(path("s.plan")));
+
+  const Answer full = finish(start({"-c", "ulimit -f 16; exec \"$0\" compile \"$1\" --fix height=64 width=96 -o \"$2\"",
+                                    TAKT_PROGRAM, kModels + "sim_camera.onnx", path("f.plan")},
+                                   "/bin/sh"));
+  EXPECT_EQ(full.code, 5) << full.err;
+  EXPECT_THAT(full.err, HasSubstr("File too large"));
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << entry.path();
+    EXPECT_NE(entry.path().filename(), "f.plan");
+  }
 }
 
 TEST_F(PlanCommand, AnInputWithAValueInTheFileIsAConstantAndThatIsSaid) {

@@ -243,6 +243,108 @@ TEST_F(CompositionTest, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_THAT(graph.error().message, HasSubstr("c.yaml:5:8: bad.onnx: "));
 }
 
+// A network with a memory, twice: total' = total + x, in a loop of at most so many trips that only x decides.
+TEST_F(CompositionTest, NetworksHaveStateAndLoopsOfTheirOwn) {
+  test::OnnxModel body(13);
+  body.input("i", {}, ::onnx::TensorProto::INT64).input("going", {}, ::onnx::TensorProto::BOOL).input("v", {1});
+  body.node("Add", {"v", "x"}, {"v2"}).node("Less", {"v2", "limit"}, {"go"}).output("go").output("v2");
+  test::OnnxModel model(13);
+  model.input("x", {1}).input("trips", {}, ::onnx::TensorProto::INT64).input("total", {1}).floats("limit", {1}, {1e6F});
+  model.node("Loop", {"trips", "", "total"}, {"next"}).with("body", body).node("Neg", {"next"}, {"y"});
+  model.output("y").output("next");
+  const std::string network = model.bytes();
+  const std::string hash = digest(network).hex();
+  const std::string text = R"(composition: twice
+inputs:
+  a: {type: f32, shape: [1]}
+  n: {type: i64, shape: []}
+parts:
+  one: {onnx: net.onnx, hash: )" +
+                           hash + R"(, inputs: {x: a, trips: n}, loops: {nnext: 3}, state: {total: next}}
+  two: {onnx: net.onnx, hash: )" +
+                           hash + R"(, inputs: {x: one.y, trips: n}}
+outputs: {one: one.y, two: two.y}
+)";
+  auto composition = parse_composition(
+      text, "c.yaml", [&](const std::string&, const std::string&) { return Result<std::string>(network); });
+  ASSERT_TRUE(composition) << composition.error().message;
+  EXPECT_EQ(composition->parts[0].states.at("total"), "next");
+  const auto without = compiler::compose(*composition);
+  ASSERT_FALSE(without) << "the second part says neither";
+  EXPECT_THAT(without.error().message, HasSubstr("c.yaml:7:8: "));
+  composition->parts[1].loops = {{"nnext", 2}};
+  composition->parts[1].states = {{"total", "next"}};
+  const auto plan = compiled(*composition);
+  ASSERT_NE(plan, nullptr);
+  ASSERT_EQ(plan->description().states.size(), 2U);
+  EXPECT_EQ(plan->description().states[0].name, "one/total");
+  EXPECT_EQ(plan->description().states[1].name, "two/total");
+  auto session = exec::Session::create(plan);
+  ASSERT_TRUE(session);
+  test::AlignedBytes x(4), n(8), one(4), two(4);
+  ASSERT_TRUE((*session)->bind_input(0, x.span()) && (*session)->bind_input(1, n.span()));
+  ASSERT_TRUE((*session)->bind_output(0, one.span()) && (*session)->bind_output(1, two.span()));
+  const auto run = [&](float value, std::int64_t trips) {
+    std::memcpy(x.span().data(), &value, sizeof value);
+    std::memcpy(n.span().data(), &trips, sizeof trips);
+    (*session)->run();
+    (*session)->publish();
+    std::pair<float, float> out;
+    std::memcpy(&out.first, one.span().data(), sizeof(float));
+    std::memcpy(&out.second, two.span().data(), sizeof(float));
+    return out;
+  };
+  EXPECT_EQ(run(1, 9), (std::pair{-3.0F, 6.0F})) << "at most 3 trips of 1, at most 2 of -3";
+  EXPECT_EQ(run(2, 1), (std::pair{-5.0F, 11.0F})) << "3 + 2, -6 - 5";
+}
+
+TEST_F(CompositionTest, TaktsOwnLayerNormStandsByItself) {
+  const auto composition = small(R"(composition: norm
+inputs:
+  a: {type: f32, shape: [1, 2]}
+parts:
+  norm: {operator: takt.LayerNorm, inputs: [a, {f32: [2, 4]}], attributes: {epsilon: 0.0}}
+outputs: {y: norm}
+)");
+  ASSERT_TRUE(composition) << composition.error().message;
+  const auto plan = compiled(*composition);
+  ASSERT_NE(plan, nullptr);
+  const float x[] = {1, 3};
+  const auto bytes = std::as_bytes(std::span(x));
+  const auto outputs = test::run_plan(plan, {{bytes.begin(), bytes.end()}});
+  float y[2];
+  std::memcpy(y, outputs[0].data(), sizeof y);
+  EXPECT_FLOAT_EQ(y[0], -2);
+  EXPECT_FLOAT_EQ(y[1], 4);
+}
+
+// Of five points two share a voxel, and one lies outside.
+TEST_F(CompositionTest, TaktsOperatorsOnPointsStandByThemselves) {
+  const auto composition = small(R"(composition: voxels
+inputs:
+  points: {type: f32, shape: [5, 3]}
+parts:
+  cells:
+    operator: takt.Voxelise
+    inputs: [points]
+    attributes: {range: [0, 0, 0, 4, 4, 1], size: [1, 1, 1.0], capacity: 8, points: 8}
+    outputs: [cells, ends, members, count, kept, dropped]
+  mean: {operator: takt.VoxelMean, inputs: [points, cells.ends, cells.members]}
+outputs: {mean: mean, count: cells.count}
+)");
+  ASSERT_TRUE(composition) << composition.error().message;
+  const auto plan = compiled(*composition);
+  ASSERT_NE(plan, nullptr);
+  const std::vector<float> points = {0.5F, 0.5F, 0.5F, 3.5F, 0.5F, 0.5F, 0.25F, 0.25F, 0.5F, 9, 9, 0, 2.5F, 3.5F, 0.5F};
+  const auto outputs = test::run_plan(plan, {test::bytes_of(points)});
+  std::int32_t count = 0;
+  std::memcpy(&count, outputs[*plan->find_output("count")].data(), sizeof count);
+  EXPECT_EQ(count, 3);
+  std::vector<float> mean(9);
+  std::memcpy(mean.data(), outputs[*plan->find_output("mean")].data(), mean.size() * sizeof(float));
+  EXPECT_EQ(mean, (std::vector<float>{0.375F, 0.375F, 0.5F, 3.5F, 0.5F, 0.5F, 2.5F, 3.5F, 0.5F}));
+}
+
 TEST_F(CompositionTest, ACountedTensorOfAnotherDimensionDoesNotFeedANetwork) {
   const auto composition = small(R"(composition: counted
 inputs:

@@ -67,6 +67,16 @@ TEST(ModelContract, ReadsEveryKey) {
   EXPECT_EQ(contract->classes[2].meaning, ObjectClass::kPedestrian);
 }
 
+TEST(ModelContract, LoopsAndStateOfTheNetwork) {
+  const auto contract =
+      parse_model(kCentre + "loops: {decode/Loop: 20}\nstate: {hidden: hidden_next}\n", "street.yaml");
+  ASSERT_TRUE(contract) << contract.error().message;
+  EXPECT_EQ(contract->loops, (std::map<std::string, std::int64_t>{{"decode/Loop", 20}}));
+  EXPECT_EQ(contract->states, (std::map<std::string, std::string>{{"hidden", "hidden_next"}}));
+  EXPECT_THAT(error_of(kCentre + "loops: {decode: 0}\n"), HasSubstr("street.yaml:11:17: loops.decode"));
+  EXPECT_THAT(error_of(kCentre + "state: {hidden: [a]}\n"), HasSubstr("state.hidden"));
+}
+
 TEST(ModelContract, PreprocessFoldsScaleMeanAndDeviation) {
   const auto contract = parse_model(kCentre, "street.yaml");
   ASSERT_TRUE(contract);
@@ -113,6 +123,7 @@ TEST(ModelContract, ShippedFilesAreRead) {
     const auto composition = is_composition(entry.path().string());
     ASSERT_TRUE(composition) << composition.error().message;
     if (*composition) continue;
+    if (entry.path().filename().string().starts_with("lidar_")) continue;  // of a form of its own: lidar_model.h
     const auto contract = load_model(entry.path().string());
     EXPECT_TRUE(contract) << contract.error().message;
     ++read;

@@ -7,8 +7,10 @@
 #include <functional>
 #include <random>
 
+#include "kernels/cpu/host.h"
 #include "kernels/reference/counted.h"
 #include "runtime/base/file.h"
+#include "runtime/plan/buckets.h"
 #include "runtime/plan/crc32c.h"
 #include "tests/runtime/base/temporary_folder.h"
 #include "tests/runtime/plan/small_plan.h"
@@ -522,6 +524,60 @@ TEST(Plan, ViewsOfViewsShareTheirBytes) {
   // A part that reaches outside.
   d.tensors[2].offset = 320;
   EXPECT_THAT(message_of(small.bytes()), HasSubstr("is no part of"));
+}
+
+TEST(Buckets, TheSmallestThatHoldsTheInputsIsChosen) {
+  const auto plan_of = [](std::int64_t rows, std::int64_t columns) {
+    Description d;
+    d.name = "r" + std::to_string(rows);
+    d.target = kernels::Target::kAvx2;
+    d.parts = {1};
+    d.proof = Proof::kOptimal;
+    const auto bytes = static_cast<std::uint64_t>(rows * columns) * sizeof(float);
+    Tensor x;
+    x.name = "x";
+    x.shape = {2, {rows, columns}};
+    x.bytes = bytes;
+    x.storage = Storage::kInput;
+    x.first_step = x.last_step = 0;
+    Tensor y = x;
+    y.name = "y";
+    y.storage = Storage::kOutput;
+    d.tensors = {x, y};
+    d.inputs = {0};
+    d.outputs = {1};
+    kernels::cpu::UnaryParams p;
+    p.pixels = rows * columns;
+    kernels::cpu::Call call = kernels::cpu::make_call(kernels::cpu::KernelId::kUnary, p);
+    Step step;
+    step.kernel = static_cast<std::uint32_t>(call.id);
+    step.version = kernels::find_kernel(d.target, step.kernel)->version;
+    step.params = call.params;
+    step.operands = {0, 1};
+    d.steps = {step};
+    const auto file = write(d, {});
+    EXPECT_TRUE(file) << file.error().message;
+    const auto plan = Plan::parse(*file);
+    EXPECT_TRUE(plan) << plan.error().message;
+    return *plan;
+  };
+  const std::vector<std::shared_ptr<const Plan>> plans = {plan_of(4, 8), plan_of(1, 8), plan_of(2, 8), plan_of(2, 8)};
+  const auto chosen = [&](std::int64_t rows, std::int64_t columns) {
+    const kernels::Shape shape{2, {rows, columns}};
+    return bucket_for(plans, {&shape, 1});
+  };
+  EXPECT_EQ(*chosen(1, 8), 1U);
+  EXPECT_EQ(*chosen(1, 3), 1U);
+  EXPECT_EQ(*chosen(2, 8), 2U) << "the first of two equal ones";
+  EXPECT_EQ(*chosen(3, 8), 0U);
+  const auto large = chosen(5, 8);
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().code, Code::kInput);
+  EXPECT_THAT(large.error().message, HasSubstr("no plan takes inputs of [5,8]; there are:\n  r4: [4,8]\n  r1: [1,8]"));
+  EXPECT_FALSE(chosen(0, 8));
+  const kernels::Shape flat{1, {8}};
+  EXPECT_FALSE(bucket_for(plans, {&flat, 1})) << "another rank";
+  EXPECT_FALSE(bucket_for(plans, {})) << "an input without a shape";
 }
 
 // A corpus of another format would be refused at its head: the fuzzer would try nothing.
