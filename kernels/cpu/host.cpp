@@ -416,7 +416,11 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
       bool uses[reference::kMostCounts] = {};
       for (int i = 0; i < reference::kGenericOperands; ++i) {
         const reference::GenericType& type = p.operands[i];
-        if (type.dtype == 0) continue;
+        if (type.dtype == 0) {
+          // Nobody looks at what is absent, so it says nothing.
+          if (type.rank != 0 || type.count != 0 || type.axis != 0) return kOptions;
+          continue;
+        }
         const std::size_t size = size_of(static_cast<DType>(type.dtype));
         if (size == 0 || type.rank > kMaxRank) return kOptions;
         element[i < reference::kGenericInputs ? i : last] = size;

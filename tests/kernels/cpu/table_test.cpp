@@ -268,5 +268,26 @@ TEST(Check, MutatedBlocksAreRefusedOrStayInside) {
   EXPECT_GT(refused, 1000);
 }
 
+// Found by the fuzzer: nobody looks at the type of what is absent, so it may not say anything.
+TEST(OperandBytes, WhatIsAbsentSaysNothing) {
+  reference::GenericParams p;
+  p.op = reference::Generic::kFunction;
+  p.integers[0] = static_cast<std::int64_t>(reference::Function::kAbs);
+  p.operands[0] = reference::generic_type(DType::kF32, {1, {4}});
+  ASSERT_EQ(reference::generic_infer(&p), nullptr);
+  for (const KernelId id : {KernelId::kReference, KernelId::kCounted}) {
+    OperandBytes bytes;
+    EXPECT_EQ(operand_bytes(id, &p, Target::kAvx2, &bytes), nullptr);
+    for (const int absent : {1, reference::kGenericInputs - 1, reference::kGenericInputs + 1}) {
+      for (const int member : {0, 1, 2}) {
+        reference::GenericParams other = p;
+        reference::GenericType& type = other.operands[absent];
+        (member == 0 ? type.rank : member == 1 ? type.count : type.axis) = 63;
+        EXPECT_NE(operand_bytes(id, &other, Target::kAvx2, &bytes), nullptr) << absent << ' ' << member;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace takt::kernels::cpu
