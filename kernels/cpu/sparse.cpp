@@ -17,23 +17,17 @@ namespace {
 // The rows of a result that are worked on together, tap by tap. Of a surface a tap finds about a third of them, enough
 // for several register tiles; their sums stay in the first- or second-level cache.
 constexpr int kTileRows = 128;
-// Input channels that are gathered side by side; more come in a second round. A row begins 17 cache lines behind the
-// one before, so that the rows of a register tile do not meet in the same set.
-constexpr int kGathered = 256;
-constexpr int kRowStride = kGathered + 16;
-
 // Sums in registers: kMostVectors columns of vectors times rows, what remains holds the weights and one input value.
 constexpr int kRegisters = HWY_TARGET == HWY_AVX2 ? 16 : 32;
 constexpr int kMostVectors = HWY_TARGET == HWY_AVX2 ? 2 : 4;
 constexpr int rows_in_registers(int vectors) { return std::min((kRegisters - 2 - vectors) / vectors, 14); }
-constexpr int kMostRows = rows_in_registers(1);
 
 // Whether masked loads and stores leave alone what is masked out; elsewhere they are loads and stores of the whole.
 constexpr bool kMasks = kTarget != Target::kNeon;
 
 // y[rows[r]][0 .. vectors) += x[r] * weights over `depth` channels. `rest`: of the last vector only so many columns.
 template <int vectors, int count, bool partial>
-HWY_INLINE void product(const float* HWY_RESTRICT x, const float* HWY_RESTRICT weights, float* HWY_RESTRICT y,
+HWY_INLINE void product(const float* const* HWY_RESTRICT x, const float* HWY_RESTRICT weights, float* HWY_RESTRICT y,
                         const std::int32_t* HWY_RESTRICT rows, std::ptrdiff_t depth, std::ptrdiff_t width,
                         std::ptrdiff_t rest) {
   const D d;
@@ -49,13 +43,16 @@ HWY_INLINE void product(const float* HWY_RESTRICT x, const float* HWY_RESTRICT w
     TAKT_UNROLL
     for (int v = 0; v < vectors; ++v) sum[r][v] = load(y + rows[r] * width + v * kLanes);
   }
+  const float* in[count];
+  TAKT_UNROLL
+  for (int r = 0; r < count; ++r) in[r] = x[r];
   for (std::ptrdiff_t c = 0; c < depth; ++c) {
     V w[vectors];
     TAKT_UNROLL
     for (int v = 0; v < vectors; ++v) w[v] = load(weights + c * width + v * kLanes);
     TAKT_UNROLL
     for (int r = 0; r < count; ++r) {
-      const V value = hn::Set(d, x[r * kRowStride + c]);
+      const V value = hn::Set(d, in[r][c]);
       TAKT_UNROLL
       for (int v = 0; v < vectors; ++v) sum[r][v] = hn::MulAdd(value, w[v], sum[r][v]);
     }
@@ -79,14 +76,14 @@ HWY_INLINE void product(const float* HWY_RESTRICT x, const float* HWY_RESTRICT w
 }
 
 template <int vectors, int count, bool partial>
-HWY_NOINLINE void product_of(const float* x, const float* weights, float* y, const std::int32_t* rows,
+HWY_NOINLINE void product_of(const float* const* x, const float* weights, float* y, const std::int32_t* rows,
                              std::ptrdiff_t depth, std::ptrdiff_t width, std::ptrdiff_t rest) {
   product<vectors, count, partial>(x, weights, y, rows, depth, width, rest);
 }
 
 // The tile with as many rows as there are left.
 template <int vectors, bool partial, int count = rows_in_registers(vectors)>
-HWY_INLINE void product_rows(int left, const float* x, const float* weights, float* y, const std::int32_t* rows,
+HWY_INLINE void product_rows(int left, const float* const* x, const float* weights, float* y, const std::int32_t* rows,
                              std::ptrdiff_t depth, std::ptrdiff_t width, std::ptrdiff_t rest) {
   if constexpr (count > 0) {
     if (left >= count) return product_of<vectors, count, partial>(x, weights, y, rows, depth, width, rest);
@@ -96,12 +93,11 @@ HWY_INLINE void product_rows(int left, const float* x, const float* weights, flo
 
 // All rows of a list for columns of so many vectors.
 template <int vectors, bool partial>
-void product_columns(const float* x, const float* weights, float* y, const std::int32_t* rows, int count,
+void product_columns(const float* const* x, const float* weights, float* y, const std::int32_t* rows, int count,
                      std::ptrdiff_t depth, std::ptrdiff_t width, std::ptrdiff_t rest) {
   constexpr int kRows = rows_in_registers(vectors);
   for (int r = 0; r < count; r += kRows) {
-    product_rows<vectors, partial>(std::min(count - r, kRows), x + std::ptrdiff_t{r} * kRowStride, weights, y, rows + r,
-                                   depth, width, rest);
+    product_rows<vectors, partial>(std::min(count - r, kRows), x + r, weights, y, rows + r, depth, width, rest);
   }
 }
 
@@ -142,8 +138,7 @@ void sparse_conv(const void* params, const Operand* operands, int part, int part
   const std::ptrdiff_t depth = p.c_in, width = p.c_out;
   const Activate act{static_cast<Activation>(p.activation), p.alpha, p.beta};
 
-  HWY_ALIGN float gathered[std::ptrdiff_t{kMostRows} * kRowStride * 2];
-  constexpr int kGatherRows = kMostRows * 2;
+  const float* in[kTileRows];
   HWY_ALIGN std::int32_t from[kTileRows + kLanes], to[kTileRows + kLanes];  // whole vectors are written
 
   // Tiles are dealt out in turn: how many cells a tap finds differs from place to place.
@@ -156,31 +151,21 @@ void sparse_conv(const void* params, const Operand* operands, int part, int part
     }
     for (std::ptrdiff_t k = 0; k < p.taps; ++k) {
       const int count = list_pairs(map + first * p.taps + k, p.taps, rows, inputs, from, to);
-      for (int g = 0; g < count; g += kGatherRows) {
-        const int some = std::min(count - g, kGatherRows);
-        for (std::ptrdiff_t c = 0; c < depth; c += kGathered) {
-          const std::ptrdiff_t channels = std::min<std::ptrdiff_t>(depth - c, kGathered);
-          for (int r = 0; r < some; ++r) {
-            copy_run(x + from[g + r] * depth + c, gathered + std::ptrdiff_t{r} * kRowStride, channels);
-          }
-          const float* const w = weights + (k * depth + c) * width;
-          std::ptrdiff_t o = 0;
-          for (; o + kMostVectors * kLanes <= width; o += kMostVectors * kLanes) {
-            product_columns<kMostVectors, false>(gathered, w + o, tile + o, to + g, some, channels, width, 0);
-          }
-          if constexpr (kMostVectors > 2) {
-            for (; o + 2 * kLanes <= width; o += 2 * kLanes) {
-              product_columns<2, false>(gathered, w + o, tile + o, to + g, some, channels, width, 0);
-            }
-          }
-          for (; o + kLanes <= width; o += kLanes) {
-            product_columns<1, false>(gathered, w + o, tile + o, to + g, some, channels, width, 0);
-          }
-          if (o < width) {
-            product_columns<1, true>(gathered, w + o, tile + o, to + g, some, channels, width, width - o);
-          }
+      for (int r = 0; r < count; ++r) in[r] = x + from[r] * depth;
+      const float* const w = weights + k * depth * width;
+      std::ptrdiff_t o = 0;
+      for (; o + kMostVectors * kLanes <= width; o += kMostVectors * kLanes) {
+        product_columns<kMostVectors, false>(in, w + o, tile + o, to, count, depth, width, 0);
+      }
+      if constexpr (kMostVectors > 2) {
+        for (; o + 2 * kLanes <= width; o += 2 * kLanes) {
+          product_columns<2, false>(in, w + o, tile + o, to, count, depth, width, 0);
         }
       }
+      for (; o + kLanes <= width; o += kLanes) {
+        product_columns<1, false>(in, w + o, tile + o, to, count, depth, width, 0);
+      }
+      if (o < width) product_columns<1, true>(in, w + o, tile + o, to, count, depth, width, width - o);
     }
     if (residual != nullptr) {
       const float* const other = residual + first * width;
