@@ -162,14 +162,15 @@ struct TrackListHeader {
   std::int64_t stamp_ns;
 };
 
-static_assert(sizeof(TrackerModel) == 18 * 8 && sizeof(ListSource) == 12 * 8 && sizeof(Extent) == 3 * 8);
-static_assert(sizeof(Detection) == 17 * 8 && sizeof(Aligned) == 18 * 8 && sizeof(Moment) == 5 * 8);
-static_assert(sizeof(ListInfo) == 2 * 8 && sizeof(TrackBody) == 12 * 8 && sizeof(TrackLife) == 7 * 8);
-static_assert(sizeof(TrackClock) == 3 * 8 && sizeof(GroundPose) == 3 * 8 && sizeof(EgoSample) == 6 * 8);
-static_assert(sizeof(EgoReading) == 13 * 8 && sizeof(ObjectRow) == 80 && sizeof(TrackRow) == 64);
-static_assert(sizeof(TrackListHeader) == 24);
+// Columns of a table of rows.
 template <class Row>
 inline constexpr int kColumns = static_cast<int>(sizeof(Row) / 8);
+static_assert(kColumns<TrackerModel> == 18 && kColumns<ListSource> == 12 && kColumns<Extent> == 3);
+static_assert(kColumns<Detection> == 17 && kColumns<Aligned> == 18 && kColumns<Moment> == 5);
+static_assert(kColumns<ListInfo> == 2 && kColumns<TrackBody> == 12 && kColumns<TrackLife> == 7);
+static_assert(kColumns<TrackClock> == 3 && kColumns<GroundPose> == 3 && kColumns<EgoSample> == 6);
+static_assert(kColumns<EgoReading> == 13 && sizeof(ObjectRow) == 80 && sizeof(TrackRow) == 64);
+static_assert(sizeof(TrackListHeader) == 24);
 
 // The parameter block of every tracking kernel. Extents that a kernel does not have are 1.
 inline constexpr std::int32_t kMostTracks = 4096, kMostDetections = 4096, kMostLists = 64;

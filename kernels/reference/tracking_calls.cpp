@@ -39,6 +39,12 @@ std::span<const ListSource> sources_of(const Operand& sources, const TrackingPar
   return {at<const ListSource>(sources), static_cast<std::size_t>(p.sources)};
 }
 
+template <int states>
+TrackTable<states> table_of(Filter<states>* motion, const Operand& body, const Operand& life, std::int32_t count,
+                            std::int32_t capacity) {
+  return {motion, at<TrackBody>(body), at<TrackLife>(life), count, capacity};
+}
+
 // Calls with the filter of the model.
 template <class Work>
 void with_filter(MotionModel model, const Work& work) {
@@ -152,7 +158,7 @@ void birth_call(const void* params, const Operand* operands, int part, int /*par
   auto* const used = reinterpret_cast<std::uint8_t*>(order + p.objects);
   with_filter(p.model, [&](auto filter) {
     using F = decltype(filter);
-    TrackTable table{at<F>(operands[13]), at<TrackBody>(operands[14]), at<TrackLife>(operands[15]), count, p.tracks};
+    auto table = table_of(at<F>(operands[13]), operands[14], operands[15], count, p.tracks);
     for (std::int32_t t = 0; t < count; ++t) {
       table.motion[t] = one<F>(operands[0], t);
       table.body[t] = one<TrackBody>(operands[1], t);
@@ -172,7 +178,7 @@ void death_call(const void* params, const Operand* operands, int part, int /*par
   const TrackingParams p = load(params);
   with_filter(p.model, [&](auto filter) {
     using F = decltype(filter);
-    TrackTable survivors{at<F>(operands[6]), at<TrackBody>(operands[7]), at<TrackLife>(operands[8]), 0, p.tracks};
+    auto survivors = table_of(at<F>(operands[6]), operands[7], operands[8], 0, p.tracks);
     auto* const judged = at<TrackLife>(operands[10]);
     death(at<const F>(operands[0]), at<const TrackBody>(operands[1]), at<const TrackLife>(operands[2]),
           rows_of(operands[5], p.tracks), one<std::int64_t>(operands[3], p.slot), one<TrackerModel>(operands[4]),
