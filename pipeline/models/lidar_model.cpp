@@ -105,7 +105,7 @@ Result<std::shared_ptr<const plan::Plan>> compile_lidar_model(const LidarModel& 
   }
   auto graph = compiler::pillar_network(network);
   if (!graph) return fail(std::move(graph).error().with_context(contract.contract_file));
-  TAKT_ASSIGN(const std::vector<std::byte> compiled, compiler::compile(*std::move(graph), options.contract, options));
+  TAKT_ASSIGN(const std::vector<std::byte> compiled, compiler::compile(*std::move(graph), Digest{}, options));
   return plan::Plan::parse(compiled);
 }
 
