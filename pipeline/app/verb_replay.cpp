@@ -13,6 +13,7 @@
 #include "pipeline/assembly/digests.h"
 #include "pipeline/assembly/environment.h"
 #include "pipeline/report/report.h"
+#include "pipeline/report/run_folder.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/validate.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 struct Options {
   ScheduleOptions schedule;
-  std::string log, out, transport = "iceoryx", roudi = "embedded", isa, digests, save_digests;
+  std::string log, out, transport = "iceoryx", roudi = "embedded", isa, digests, save_digests, reproduce;
   std::vector<std::string> gang, remap;
   pipeline::ReplayView view;
   bool lockstep = false, quiet = false, json = false, require_judged = false, paused = false, watch = false;
@@ -98,7 +99,38 @@ Status apply_gang(const sched::Problem& problem, sched::Schedule& schedule, cons
 struct Prepared {
   Admitted admitted;
   sched::Schedule schedule;
+  std::shared_ptr<const pipeline::RunData> reproduce;  // the run to repeat, whose table this is
 };
+
+// The inputs that decide bytes must be those of the run; kInput names the first that is another.
+Status same_inputs(const pipeline::RunData& before, const Options& options, const pipeline::PipelineConfig& config) {
+  for (const pipeline::HashedInput& input : before.inputs) {
+    std::string path;
+    if (input.role == "log") path = options.log;
+    if (input.role == "pipeline") path = config.file;
+    if (input.role == "rig") path = config.rig_file;
+    if (path.empty()) continue;
+    TAKT_ASSIGN(const Digest digest, digest_file(path));
+    if (digest != input.digest) {
+      return fail(Code::kInput, path + ": this is not the " + input.role + " of the run in " + options.reproduce +
+                                    " (" + input.path + ")");
+    }
+  }
+  return {};
+}
+
+// Table and problem of an earlier run instead of an admission: they decided its bytes.
+Result<Prepared> prepare_again(const Options& options) {
+  TAKT_ASSIGN(pipeline::RunData before, pipeline::load_run(options.reproduce));
+  Prepared out;
+  TAKT_ASSIGN(const pipeline::ModelFiles models, model_files(options.schedule.models));
+  TAKT_ASSIGN(out.admitted.config, pipeline::load_pipeline(options.schedule.pipeline, models));
+  TAKT_RETURN_IF_ERROR(same_inputs(before, options, out.admitted.config));
+  out.admitted.config.problem = before.problem;
+  out.schedule = before.schedule;
+  out.reproduce = std::make_shared<const pipeline::RunData>(std::move(before));
+  return out;
+}
 
 Result<Prepared> prepare(const Options& options) {
   if (!options.isa.empty() && options.isa != pipeline::isa_class()) {
@@ -108,6 +140,7 @@ Result<Prepared> prepare(const Options& options) {
   // The log is opened before the search: a mistyped path should not cost seconds.
   TAKT_RETURN_IF_ERROR(sensors::open_log(options.log));
   if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::check_digests(options.digests));
+  if (!options.reproduce.empty()) return prepare_again(options);
   Prepared out;
   TAKT_ASSIGN(out.admitted, admit(options.schedule));
   const Admitted& admitted = out.admitted;
@@ -123,6 +156,14 @@ Result<Prepared> prepare(const Options& options) {
   return out;
 }
 
+// Every topic's digest beside that of the run that was reproduced.
+void compare_with(const pipeline::RunData& before, pipeline::RunData& data) {
+  for (std::size_t i = 0; i < data.digests.size(); ++i) {
+    const bool equal = i < before.digests.size() && before.digests[i].digest == data.digests[i].digest;
+    data.digests[i].compared = equal ? "equal" : "differs";
+  }
+}
+
 // One pass over the log (or its window) into one run folder. `finite`: false when watching has found something.
 Result<pipeline::RunData> execute(const Options& options, const Prepared& prepared, const pipeline::ReplayView& view,
                                   const std::string& folder, Controls& controls, bool& finite) {
@@ -136,6 +177,7 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
   run.log_path = options.log;
   run.view = view;
   run.lockstep = options.lockstep;
+  run.reproduce = prepared.reproduce.get();
   run.rate = options.rate;
   run.stop = controls.keys ? &controls.stop : &interrupted();
   run.gate = &controls.gate;
@@ -172,6 +214,7 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
     data.inputs.push_back({"budgets", options.schedule.budgets, hash});
   }
   if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::compare_digests(data, options.digests));
+  if (prepared.reproduce) compare_with(*prepared.reproduce, data);
   return data;
 }
 
@@ -315,6 +358,11 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--gang", options->gang, "the same table with a stage on fewer cores: stage=k (repeatable)");
   verb->add_option("--isa", options->isa, "insist on this instruction set class of digests");
   verb->add_option("--digests", options->digests, "compare the output digests with this file");
+  verb->add_option("--reproduce", options->reproduce,
+                   "repeat the decisions of the run in this folder, in virtual time: the same bytes, whatever overran, "
+                   "was skipped or came late there; exit 1 when they differ")
+      ->check(CLI::ExistingDirectory)
+      ->excludes("--gang");
   verb->add_option("--save-digests", options->save_digests, "write the output digests of this run into this file");
   verb->add_flag("--require-judged", options->require_judged, "exit 1 when deadlines could not be judged");
   verb->add_flag("--watch-nan", options->watch,
@@ -325,7 +373,10 @@ void add_replay(CLI::App& app, Command& chosen) {
       "Keys on a terminal: left and right seek by 5 s (a new pass: stages begin without state, results go into\n"
       "OUT/pass-N), q ends with a report of the part that ran. With --lockstep, space pauses and goes on, and right\n"
       "steps one hyperperiod while paused; real time cannot be paused, because its table is bound to the clock.");
-  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+  verb->callback([options, &chosen] {
+    options->lockstep = options->lockstep || !options->reproduce.empty();
+    chosen = [options] { return run(*options); };
+  });
 }
 
 }  // namespace takt::app

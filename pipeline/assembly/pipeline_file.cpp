@@ -168,9 +168,12 @@ Status PipelineConfig::compile_fusion_stage(std::size_t stage, const sched::Vari
   return {};
 }
 
-Result<std::unique_ptr<Stage>> PipelineConfig::create(std::size_t stage, std::size_t variant) const {
+Result<std::unique_ptr<Stage>> PipelineConfig::create(std::size_t stage, std::size_t variant,
+                                                       std::span<std::byte> arena) const {
   const VariantConfig& chosen = stages[stage].variant(problem.stages[stage].variants[variant].name);
-  return create_stage(spec_of(stage, chosen), params_[stage]);
+  StageSpec spec = spec_of(stage, chosen);
+  spec.arena = arena;
+  return create_stage(spec, params_[stage]);
 }
 
 Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files) {

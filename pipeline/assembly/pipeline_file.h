@@ -51,8 +51,9 @@ struct PipelineConfig {
   std::optional<sched::ModeSet> modes;  // where the file declares any
   std::vector<StageConfig> stages;      // by stage, as in problem.stages
 
-  // Creates the stage in the given variant; allocates everything it will ever use.
-  [[nodiscard]] Result<std::unique_ptr<Stage>> create(std::size_t stage, std::size_t variant) const;
+  // Creates the stage in the given variant; allocates everything it will ever use, but a plan's arena if one is given.
+  [[nodiscard]] Result<std::unique_ptr<Stage>> create(std::size_t stage, std::size_t variant,
+                                                      std::span<std::byte> arena = {}) const;
   [[nodiscard]] const YamlNode& params(std::size_t stage) const { return params_[stage]; }
 
  private:

@@ -14,8 +14,10 @@
 #include "pipeline/assembly/plan_info.h"
 #include "pipeline/assembly/recorder.h"
 #include "pipeline/assembly/stage_host.h"
+#include "pipeline/report/record_index.h"
 #include "pipeline/report/results.h"
 #include "runtime/exec/session.h"
+#include "runtime/memory/aligned_buffer.h"
 #include "runtime/memory/alloc_guard.h"
 #include "runtime/memory/process.h"
 #include "sensors/logs/decode.h"
@@ -149,6 +151,55 @@ Result<std::vector<TruthFrame>> read_truth(const std::string& log_path) {
   return out;
 }
 
+// One block of memory per mutex of arenas, as large as the largest arena under it.
+Result<std::vector<memory::AlignedBuffer>> shared_arenas(const PipelineConfig& config) {
+  std::vector<std::uint64_t> bytes(config.problem.mutexes.size(), 0);
+  for (std::size_t s = 0; s < config.stages.size(); ++s) {
+    for (const sched::Variant& variant : config.problem.stages[s].variants) {
+      const auto& plan = config.stages[s].variant(variant.name).plan;
+      if (variant.arena_mutex && plan) {
+        bytes[*variant.arena_mutex] = std::max(bytes[*variant.arena_mutex], plan->description().arena_bytes);
+      }
+    }
+  }
+  std::vector<memory::AlignedBuffer> out(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == 0) continue;
+    TAKT_ASSIGN(out[i], memory::AlignedBuffer::create(bytes[i]));
+  }
+  return out;
+}
+
+// The admitted variant of a stage, and the one that it may degrade to.
+Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const PipelineConfig& config,
+                                                                     const sched::Schedule& schedule, std::size_t s,
+                                                                     const std::vector<memory::AlignedBuffer>& arenas) {
+  const sched::Stage& stage = config.problem.stages[s];
+  const sched::Choice& choice = schedule.choices[s];
+  std::vector<std::uint32_t> indices{choice.variant};
+  for (std::uint32_t v = 0; v < stage.variants.size(); ++v) {
+    if (v != choice.variant && stage.variants[v].name == stage.degraded_variant) indices.push_back(v);
+  }
+  std::vector<PipelineStageHost::VariantStage> out;
+  for (const std::uint32_t v : indices) {
+    const sched::Variant& variant = stage.variants[v];
+    const std::span<std::byte> arena =
+        variant.arena_mutex ? arenas[*variant.arena_mutex].span() : std::span<std::byte>{};
+    TAKT_ASSIGN(auto created, config.create(s, v, arena));
+    if (indices.size() > 1 && created->keeps_state()) {
+      return fail(Code::kConfiguration, config.file + ": stage '" + stage.name +
+                                            "' keeps state that its variants do not share: it cannot degrade to one "
+                                            "of them; degrade to a mode, or choose another policy");
+    }
+    std::vector<Duration> worst_case;
+    for (const sched::Budget& budget : variant.budgets) {
+      if (budget.cores == choice.budget.cores) worst_case = budget.steps;
+    }
+    out.push_back({v, std::move(created), std::move(worst_case)});
+  }
+  return out;
+}
+
 // Delivered samples that no job ever used, from the records.
 void count_unused(RunData& data) {
   for (SensorHealth& health : data.health) {
@@ -258,27 +309,38 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   std::unique_ptr<sensors::LogReader> log = std::move(opened.log);
   if (options.through) log = options.through(std::move(log));
   TAKT_ASSIGN(const SensorTime origin, table_origin(*log, config));
+  if (options.reproduce != nullptr && options.reproduce->sensor_from_table.to_origin != origin) {
+    return fail(Code::kInput,
+                "this is another part of the log than the run to reproduce had; give the same --start, "
+                "--end, --topics, --exclude and --remap");
+  }
   const std::int64_t h = config.problem.hyperperiod.ns;
   const std::int64_t log_ns = (log->span()->second - origin).ns;
   std::uint64_t hyperperiods = static_cast<std::uint64_t>(log_ns / h) + 2;  // the last samples still come through
   if (options.max_hyperperiods > 0) hyperperiods = std::min(hyperperiods, options.max_hyperperiods);
+  if (options.reproduce != nullptr) hyperperiods = options.reproduce->dispatch.hyperperiods_run;
 
   RunData data;
   data.environment = read_environment();
 
   // Stages allocate everything now.
-  std::vector<std::unique_ptr<Stage>> created;
+  TAKT_ASSIGN(const std::vector<memory::AlignedBuffer> arenas, shared_arenas(config));
+  std::vector<std::vector<PipelineStageHost::VariantStage>> created;
   std::vector<std::uint64_t> output_bytes;
   std::vector<exec::Session*> sessions;       // by stage; null for plain code. The hosts own the stages
   std::vector<const exec::CountLog*> counts;  // the same
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    TAKT_ASSIGN(auto stage, config.create(s, schedule.choices[s].variant));
-    sessions.push_back(stage->session());
-    counts.push_back(stage->counts());
+    TAKT_ASSIGN(auto variants, create_variants(config, schedule, s, arenas));
+    const Stage& stage = *variants.front().stage;
+    sessions.push_back(variants.front().stage->session());
+    counts.push_back(variants.front().stage->counts());
     if (sessions.back() != nullptr) sessions.back()->enable_profile(true);
     if (sessions.back() != nullptr && options.non_finite) TAKT_RETURN_IF_ERROR(sessions.back()->watch(true));
-    output_bytes.push_back(stage->output_bytes());
-    created.push_back(std::move(stage));
+    output_bytes.push_back(stage.output_bytes());
+    for (const auto& variant : variants) {
+      output_bytes.back() = std::max(output_bytes.back(), variant.stage->output_bytes());
+    }
+    created.push_back(std::move(variants));
   }
 
   // Transport and all ports. The random token keeps runs apart; it reaches no digest.
@@ -390,6 +452,11 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   dispatch_options.hyperperiods = hyperperiods;
   dispatch_options.rate = options.rate;
   dispatch_options.stop = options.stop;
+  if (options.reproduce != nullptr) {
+    const RunData& before = *options.reproduce;
+    dispatch_options.reproduce = [index = RecordIndex(before.problem, before.schedule, before.records)](
+                                     std::uint32_t stage, std::uint64_t job) { return index.find(stage, job); };
+  }
   std::vector<int> cpus;
   for (const sched::Core& core : config.problem.board.cores) cpus.push_back(core.cpu);
   HostWatch watch(std::move(cpus));

@@ -24,6 +24,9 @@ struct RunOptions {
   double rate = 1;                     // real time only; any other rate is NOT JUDGED
   std::uint64_t max_hyperperiods = 0;  // 0: the whole log
   const std::atomic<bool>* stop = nullptr;
+  // Lockstep: an earlier run over the same log with the same table, whose decisions are repeated: every job starts, is
+  // skipped, given up and published as its record says, with the inputs of its record.
+  const RunData* reproduce = nullptr;
   ReplayGate* gate = nullptr;  // lockstep only: pause and step
   // Stands between the log and the feeder; tests inject what disks and decoders do.
   std::function<std::unique_ptr<sensors::LogReader>(std::unique_ptr<sensors::LogReader>)> through;

@@ -19,11 +19,12 @@ void nap() {
 
 }  // namespace
 
-PipelineStageHost::PipelineStageHost(const RunContext& context, std::unique_ptr<Stage> stage, std::int64_t rate,
+PipelineStageHost::PipelineStageHost(const RunContext& context, std::vector<VariantStage> variants, std::int64_t rate,
                                      Duration validity, std::unique_ptr<transport::Publisher> publisher,
                                      std::vector<InputPort> inputs)
     : context_(context),
-      stage_(std::move(stage)),
+      variants_(std::move(variants)),
+      current_(&variants_.front()),
       rate_(rate),
       validity_(validity),
       publisher_(std::move(publisher)),
@@ -31,7 +32,7 @@ PipelineStageHost::PipelineStageHost(const RunContext& context, std::unique_ptr<
       inputs_(ports_.size()) {}
 
 void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, std::optional<HostTime> give_up,
-                                     StageInput& input, sched::InputRecord& record) {
+                                     const sched::InputRecord* seen, StageInput& input, sched::InputRecord& record) {
   const SensorTime latch = context_.sensor_from_table.map_unchecked(job.nominal_start);
   context_.feeder->want(latch);
   while (context_.feeder->watermark() < latch) {
@@ -44,6 +45,12 @@ void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, std
       return;
     }
     nap();
+  }
+  if (seen != nullptr && seen->reason == Reason::kFeederLate) {
+    record = *seen;
+    port.samples->skip(latch);
+    port.latched->store(latch.ns, std::memory_order_release);
+    return;
   }
   const transport::Selected selected = port.samples->select(latch);
   // Told after the port was drained, so that the queue never holds more than A samples.
@@ -61,14 +68,15 @@ void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, std
   input = {selected.chunk, selected.selection == Selection::kRepeat, false};
 }
 
-void PipelineStageHost::latch_job(InputPort& port, const sched::Job& job, StageInput& input,
-                                  sched::InputRecord& record) {
+void PipelineStageHost::latch_job(InputPort& port, const sched::Job& job, const sched::InputRecord* seen,
+                                  StageInput& input, sched::InputRecord& record) {
   const auto [producer_job, shift] = port.bound[job.number % static_cast<std::uint64_t>(rate_)];
   const std::int64_t bound = (static_cast<std::int64_t>(job.hyperperiod) + shift) * port.producer_rate + producer_job;
   if (bound < 0) {
     record.reason = Reason::kFill;
     return;
   }
+  if (seen != nullptr) return repeat_job(port, static_cast<std::uint64_t>(bound), *seen, input, record);
   const transport::Selected selected = port.jobs->select(static_cast<std::uint64_t>(bound));
   record.job = static_cast<std::uint64_t>(bound);
   if (!selected.chunk) {
@@ -82,6 +90,20 @@ void PipelineStageHost::latch_job(InputPort& port, const sched::Job& job, StageI
   input = {selected.chunk, false, selected.selection == Selection::kHeld};
 }
 
+// What the producer published too late then is there now: the record decides.
+void PipelineStageHost::repeat_job(InputPort& port, std::uint64_t bound, const sched::InputRecord& seen,
+                                   StageInput& input, sched::InputRecord& record) {
+  const bool missing = static_cast<Selection>(seen.kind) == Selection::kMissing;
+  const transport::Selected selected = port.jobs->select(missing ? bound : seen.job);
+  record.job = bound;
+  record.reason = Reason::kProducerNothing;
+  if (missing || !selected.chunk || selected.chunk.header->job != seen.job) return;
+  record = seen;
+  record.capture_ns = selected.chunk.header->capture_ns;
+  record.moved = port.producer_ledger->matches(record.job, selected.location) ? 0 : 1;
+  input = {selected.chunk, false, static_cast<Selection>(seen.kind) == Selection::kHeld};
+}
+
 bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::JobRecord& record) {
   record.input_count = static_cast<std::uint8_t>(ports_.size());
   bool complete = true;
@@ -93,10 +115,11 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
     sched::InputRecord& in = record.inputs[i];
     in = {};
     inputs_[i] = {};
+    const sched::InputRecord* const seen = job.seen != nullptr ? &job.seen->inputs[i] : nullptr;
     if (port.samples) {
-      latch_sample(port, job, give_up, inputs_[i], in);
+      latch_sample(port, job, give_up, seen, inputs_[i], in);
     } else {
-      latch_job(port, job, inputs_[i], in);
+      latch_job(port, job, seen, inputs_[i], in);
     }
     switch (static_cast<Selection>(in.kind)) {
       case Selection::kNew: break;
@@ -123,6 +146,10 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
     }
     return false;
   }
+  current_ = &variants_.front();
+  for (VariantStage& variant : variants_) {
+    if (variant.index == job.variant) current_ = &variant;
+  }
   *loan_.header = {};
   stage_job_ = {};
   stage_job_.number = job.number;
@@ -134,14 +161,19 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
 }
 
 void PipelineStageHost::run(const sched::Job&, int part, sched::Gang& gang) {
-  const int phases = stage_->phases();
+  Stage& stage = *current_->stage;
+  const std::vector<Duration>& worst_case = current_->worst_case;
+  const int phases = stage.phases();
   for (int phase = 0; phase < phases; ++phase) {
-    if (stage_->parallel(phase)) {
-      stage_->run(phase, part, gang.parts(), stage_job_);
+    if (stage.parallel(phase)) {
+      stage.run(phase, part, gang.parts(), stage_job_);
     } else if (part == 0) {
-      stage_->run(phase, 0, 1, stage_job_);
+      stage.run(phase, 0, 1, stage_job_);
     }
-    if (phase + 1 < phases && !gang.arrive_and_wait(part)) return;
+    const auto next = static_cast<std::size_t>(phase + 1);
+    if (phase + 1 < phases && !gang.arrive_and_wait(part, next < worst_case.size() ? worst_case[next] : Duration{})) {
+      return;
+    }
   }
 }
 
@@ -149,7 +181,8 @@ void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record)
   transport::ChunkHeader& header = *loan_.header;
   header.run = context_.run;
   header.schedule = context_.schedule;
-  header.schema = stage_->output_schema();
+  header.mode = job.mode;
+  header.schema = current_->stage->output_schema();
   header.hyperperiod = job.hyperperiod;
   header.job = job.number;
   header.valid_until_ns = (job.slot_end + validity_).ns;
@@ -160,7 +193,7 @@ void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record)
   ledger_.note(job.number, publisher_->location(loan_));
   publisher_->publish(loan_);
   loan_ = {};
-  stage_->published();
+  current_->stage->published();
 }
 
 void PipelineStageHost::discard(const sched::Job&) {

@@ -36,7 +36,14 @@ class PipelineStageHost final : public sched::StageHost {
     std::vector<std::pair<std::uint32_t, std::int32_t>> bound;  // by job within the hyperperiod: producer job, shift
   };
 
-  PipelineStageHost(const RunContext& context, std::unique_ptr<Stage> stage, std::int64_t rate, Duration validity,
+  // A variant of the stage that jobs may run; the first is the admitted one.
+  struct VariantStage {
+    std::uint32_t index = 0;  // in the problem
+    std::unique_ptr<Stage> stage;
+    std::vector<Duration> worst_case;  // of each phase; empty: not known
+  };
+
+  PipelineStageHost(const RunContext& context, std::vector<VariantStage> variants, std::int64_t rate, Duration validity,
                     std::unique_ptr<transport::Publisher> publisher, std::vector<InputPort> inputs);
 
   bool latch(const sched::Job& job, Duration patience, sched::JobRecord& record) override;
@@ -54,12 +61,16 @@ class PipelineStageHost final : public sched::StageHost {
   void release_all();
 
  private:
-  void latch_sample(InputPort& port, const sched::Job& job, std::optional<HostTime> give_up, StageInput& input,
-                    sched::InputRecord& record);
-  void latch_job(InputPort& port, const sched::Job& job, StageInput& input, sched::InputRecord& record);
+  void latch_sample(InputPort& port, const sched::Job& job, std::optional<HostTime> give_up,
+                    const sched::InputRecord* seen, StageInput& input, sched::InputRecord& record);
+  void latch_job(InputPort& port, const sched::Job& job, const sched::InputRecord* seen, StageInput& input,
+                 sched::InputRecord& record);
+  static void repeat_job(InputPort& port, std::uint64_t bound, const sched::InputRecord& seen, StageInput& input,
+                         sched::InputRecord& record);
 
   const RunContext& context_;
-  std::unique_ptr<Stage> stage_;
+  std::vector<VariantStage> variants_;
+  VariantStage* current_;  // of the job in flight
   std::int64_t rate_;
   Duration validity_;  // after the slot's end, until the output is stale
   std::unique_ptr<transport::Publisher> publisher_;

@@ -22,7 +22,7 @@
 
 namespace takt::pipeline {
 
-inline constexpr std::uint32_t kBundleVersion = 1;
+inline constexpr std::uint32_t kBundleVersion = 2;
 
 // A value of a stage's `params`, as its file says it.
 struct Parameter {

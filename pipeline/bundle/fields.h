@@ -14,7 +14,7 @@ concept Like = std::is_same_v<std::remove_const_t<T>, U>;
 template <> struct Last<sched::UnitKind> { static constexpr auto first = sched::UnitKind::kCopyEngine, last = sched::UnitKind::kGpuPartition; };
 template <> struct Last<sched::Provenance> { static constexpr auto first = sched::Provenance::kDeclared, last = sched::Provenance::kProfiled; };
 template <> struct Last<sched::Interference> { static constexpr auto first = sched::Interference::kAny, last = sched::Interference::kNone; };
-template <> struct Last<sched::OverrunPolicy> { static constexpr auto first = sched::OverrunPolicy::kContinueLate, last = sched::OverrunPolicy::kContinueLate; };
+template <> struct Last<sched::OverrunPolicy> { static constexpr auto first = sched::OverrunPolicy::kContinueLate, last = sched::OverrunPolicy::kDegrade; };
 template <> struct Last<sensors::SensorKind> { static constexpr auto first = sensors::SensorKind::kCamera, last = sensors::SensorKind::kEgo; };
 template <> struct Last<sensors::StampReference> { static constexpr auto first = sensors::StampReference::kExposureStart, last = sensors::StampReference::kPerPoint; };
 template <> struct Last<sensors::PixelFormat> { static constexpr auto first = sensors::PixelFormat::kRgb8, last = sensors::PixelFormat::kBayerRggb8; };
@@ -56,7 +56,7 @@ void fields(A& a, T& v) {
 }
 template <class A, Like<Budget> T>
 void fields(A& a, T& v) {
-  a(v.cores, v.time, v.segments, v.interference, v.provenance, v.samples, v.margin, v.high_water);
+  a(v.cores, v.time, v.segments, v.interference, v.provenance, v.samples, v.margin, v.high_water, v.steps);
 }
 template <class A, Like<Variant> T>
 void fields(A& a, T& v) {
@@ -76,7 +76,7 @@ void fields(A& a, T& v) {
 }
 template <class A, Like<Stage> T>
 void fields(A& a, T& v) {
-  a(v.name, v.rates, v.variants, v.inputs, v.overrun, v.slack);
+  a(v.name, v.rates, v.variants, v.inputs, v.overrun, v.degraded_variant, v.degraded_mode, v.slack);
 }
 template <class A, Like<Chain> T>
 void fields(A& a, T& v) {

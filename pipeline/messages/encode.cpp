@@ -283,6 +283,8 @@ std::string encode(const sched::JobRecord& record, std::string_view stage, std::
   w.unsigned_(24, record.major_faults);
   w.unsigned_(25, record.voluntary_switches);
   w.unsigned_(26, record.involuntary_switches);
+  if ((record.flags & sched::kFlagAborted) != 0) w.unsigned_(27, record.aborted_at);
+  w.unsigned_(28, record.mode);
   return out;
 }
 

@@ -63,7 +63,7 @@ std::string missing_inputs(const sched::Stage& stage, const JobRecord& record, R
 }
 
 std::string overrun_text(const RunData& run, const JobRecord& record) {
-  const Duration budget = run.schedule.choices[record.stage].budget.time;
+  const Duration budget = budget_of(run, record);
   const Duration took{record.completion - record.actual_start};
   std::string text =
       "overran by " + ms_text(took - budget) + ": ran for " + ms_text(took) + ", its budget is " + ms_text(budget);
@@ -96,6 +96,16 @@ std::string host_evidence(const RunData& run, const JobRecord& record) {
   return text;
 }
 
+Duration budget_of(const RunData& run, const JobRecord& record) {
+  const sched::Choice& choice = run.schedule.choices[record.stage];
+  const auto& variants = run.problem.stages[record.stage].variants;
+  if (record.variant == choice.variant || record.variant >= variants.size()) return choice.budget.time;
+  for (const sched::Budget& budget : variants[record.variant].budgets) {
+    if (budget.cores == choice.budget.cores) return budget.time;
+  }
+  return choice.budget.time;
+}
+
 std::string cause_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {
   const sched::Stage& stage = run.problem.stages[record.stage];
   switch (record.job_class) {
@@ -109,6 +119,8 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
         return text;
       }
       if (record.reason == Reason::kNoCredit) return "not started: no output chunk was free within the plan";
+      if (record.reason == Reason::kArena) return "not started: the arena that it shares was still in use";
+      if (record.reason == Reason::kSkipNext) return "not started: the job before overran, and the policy is skip_next";
       return "not started";
     case JobClass::kMissing:
       switch (record.reason) {
@@ -131,8 +143,13 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
       return text + host_evidence(run, record);
     }
     case JobClass::kOverrun:
-      return overrun_text(run, record) + ((record.flags & sched::kFlagDiscarded) != 0 ? "; output discarded" : "") +
-             host_evidence(run, record);
+      if ((record.flags & sched::kFlagAborted) != 0) {
+        return "given up after step " + std::to_string(record.aborted_at) + ", " +
+               ms_text({record.completion - record.actual_start}) + " after its start: the next step did not fit" +
+               host_evidence(run, record);
+      }
+      return overrun_text(run, record) + ((record.flags & sched::kFlagIsolated) != 0 ? "; lost its core" : "") +
+             ((record.flags & sched::kFlagDiscarded) != 0 ? "; output discarded" : "") + host_evidence(run, record);
     case JobClass::kLate:
       if ((record.flags & sched::kFlagDiscarded) != 0) {
         return "its output was too late for its slack and was discarded" + host_evidence(run, record);

@@ -16,6 +16,9 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const sched::
 // noticed.
 std::string effect_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
 
+// Of the variant that the job ran, on its cores: a degraded job has another budget than the admitted one.
+Duration budget_of(const RunData& run, const sched::JobRecord& record);
+
 // "; meanwhile the hypervisor took 20.0 ms of core1", "; meanwhile the process was stopped for 300 ms", or "".
 std::string host_evidence(const RunData& run, const sched::JobRecord& record);
 

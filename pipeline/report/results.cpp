@@ -174,7 +174,9 @@ sched::InputRecord read_input(Reader& reader) {
       case 2: input.capture_ns = r.time_ns(); break;
       case 3: input.arrival_ns = r.time_ns(); break;
       case 4: input.kind = static_cast<std::uint8_t>(std::min<std::uint64_t>(r.unsigned_(), 3)); break;
-      case 5: input.reason = static_cast<sched::Reason>(std::min<std::uint64_t>(r.unsigned_(), 7)); break;
+      case 5:
+        input.reason = static_cast<sched::Reason>(std::min<std::uint64_t>(r.unsigned_(), sched::kReasons - 1));
+        break;
       case 6: input.moved = r.unsigned_() != 0 ? 1 : 0; break;
       default: break;
     }
@@ -197,7 +199,9 @@ Result<sched::JobRecord> read_record(const RunData& run, std::span<const std::by
       case 6: record.slot = reader.unsigned32(); break;
       case 7: record.cores = reader.unsigned32(); break;
       case 8: record.job_class = static_cast<sched::JobClass>(std::min<std::uint64_t>(reader.unsigned_(), 5)); break;
-      case 9: record.reason = static_cast<sched::Reason>(std::min<std::uint64_t>(reader.unsigned_(), 7)); break;
+      case 9:
+        record.reason = static_cast<sched::Reason>(std::min<std::uint64_t>(reader.unsigned_(), sched::kReasons - 1));
+        break;
       case 10: record.flags = reader.unsigned32(); break;
       case 11: record.nominal_start = zigzag(reader.unsigned_()); break;
       case 12: record.actual_start = zigzag(reader.unsigned_()); break;
@@ -217,6 +221,8 @@ Result<sched::JobRecord> read_record(const RunData& run, std::span<const std::by
         }
         break;
       case 22: record.output_bytes = reader.unsigned_(); break;
+      case 27: record.aborted_at = reader.unsigned32(); break;
+      case 28: record.mode = reader.unsigned32(); break;
       case 23: {
         const auto digest = digest_from_hex(reader.text());
         if (!digest) {

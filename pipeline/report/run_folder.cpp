@@ -102,6 +102,7 @@ void describe(A& a, T& v) {
   a("samples", v.samples);
   a("margin", v.margin);
   a("high_water_ns", v.high_water);
+  a("steps_ns", v.steps);
 }
 template <class A, pipeline::Like<Variant> T>
 void describe(A& a, T& v) {
@@ -127,6 +128,8 @@ void describe(A& a, T& v) {
   a("variants", v.variants);
   a("inputs", v.inputs);
   a("overrun", v.overrun);
+  a("degraded_variant", v.degraded_variant);
+  a("degraded_mode", v.degraded_mode);
   a("slack_ns", v.slack);
 }
 template <class A, pipeline::Like<Chain> T>
@@ -193,6 +196,7 @@ void describe(A& a, T& v) {
   a("affinity", v.affinity);
   a("memory_locked", v.memory_locked);
   a("refused", v.refused);
+  a("isolation", v.isolation);
 }
 template <class A, pipeline::Like<DispatchResult> T>
 void describe(A& a, T& v) {

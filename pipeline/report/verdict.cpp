@@ -253,12 +253,15 @@ class ChainJudge {
 
   template <class Report>
   void own_assumptions(const JobRecord& record, const Report& broken, bool& fill) const {
-    const sched::Choice& choice = run_.schedule.choices[record.stage];
     if (record.job_class == JobClass::kSkipped) {
       if (record.reason == Reason::kPreviousRunning) {
         broken(Assumption::kWorkerFree, "skipped: its worker was still busy with an earlier job");
       } else if (record.reason == Reason::kNoCredit) {
         broken(Assumption::kCredit, "skipped: no output chunk was free");
+      } else if (record.reason == Reason::kArena) {
+        broken(Assumption::kWorkerFree, "skipped: the arena that it shares was still in use");
+      } else if (record.reason == Reason::kSkipNext) {
+        broken(Assumption::kBudget, "skipped by its policy, because the job before overran");
       } else {
         broken(Assumption::kWorkerFree, "skipped");
       }
@@ -275,7 +278,7 @@ class ChainJudge {
     }
     if ((record.flags & sched::kFlagOverrun) != 0) {
       broken(Assumption::kBudget, "took " + ms_text({record.completion - record.actual_start}) + " of a budget of " +
-                                      ms_text(choice.budget.time) + host_evidence(run_, record));
+                                      ms_text(budget_of(run_, record)) + host_evidence(run_, record));
     }
     if ((record.flags & sched::kFlagDiscarded) != 0 || record.published == 0) {
       broken(Assumption::kPublish, "its late output was discarded");

@@ -54,7 +54,7 @@ struct Network {
 };
 
 Result<Network> make_network(const StageSpec& spec, const CameraPicture& picture) {
-  TAKT_ASSIGN(auto session, exec::Session::create(spec.plan));
+  TAKT_ASSIGN(auto session, exec::Session::create(spec.plan, spec.arena));
   const std::vector<NamedTensor> outputs = outputs_of(*spec.plan);
   TAKT_ASSIGN(DetectionHead head, DetectionHead::create(*spec.model, outputs, picture.width, picture.height));
   Network network{std::move(session), {}, std::move(head), {}};

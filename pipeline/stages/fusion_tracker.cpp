@@ -127,6 +127,7 @@ class FusionTracker final : public Stage {
     std::unique_ptr<FusionTracker> stage(new FusionTracker(spec));
     exec::Placement placement;
     placement.state = spec.state;
+    placement.arena = spec.arena;
     TAKT_ASSIGN(stage->slots_, find_slots(*spec.plan, lists, spec.inputs.size()));
     TAKT_ASSIGN(stage->session_, exec::Session::create(spec.plan, placement));
     const Slots& slots = stage->slots_;
@@ -165,6 +166,7 @@ class FusionTracker final : public Stage {
   [[nodiscard]] exec::Session* session() override { return session_.get(); }
   [[nodiscard]] const exec::CountLog* counts() const override { return &*counts_; }
   void published() override { session_->publish(); }
+  [[nodiscard]] bool keeps_state() const override { return true; }
 
   void run(int phase, int part, int parts, StageJob& job) override {
     if (phase == 0) {

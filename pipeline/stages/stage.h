@@ -59,6 +59,8 @@ class Stage {
   virtual void run(int phase, int part, int parts, StageJob& job) = 0;
   // State is double-buffered: published() makes this job's state the current one; without it the last one stays.
   virtual void published() {}
+  // Has it such state? Another variant then cannot go on for it.
+  [[nodiscard]] virtual bool keeps_state() const { return false; }
   [[nodiscard]] virtual std::uint32_t output_schema() const = 0;
   [[nodiscard]] virtual std::uint64_t output_bytes() const = 0;
   // Fills chunks with the most expensive input of the declared capacity, for `takt profile`; input i of `inputs`.
@@ -94,6 +96,7 @@ struct StageSpec {
   std::shared_ptr<exec::StateStore> state;
   std::shared_ptr<const ModelContract> model;
   sensors::PixelFormat pixel_format = sensors::PixelFormat::kRgb8;
+  std::span<std::byte> arena;  // for the plan, shared with stages that never run at the same time; empty: one of its own
 };
 Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNode& params);
 

@@ -27,6 +27,7 @@ Status inconsistent(const std::string& what) {
 Status check(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& hosts,
              const DispatchOptions& options) {
   TAKT_RETURN_IF_ERROR(can_dispatch(problem, schedule));
+  if (options.reproduce && !options.lockstep) return inconsistent("only virtual time reproduces a run");
   if (!(options.rate > 0)) return fail(Code::kUsage, "the replay rate must be above 0");
   if (hosts.size() != problem.stages.size() || schedule.choices.size() != problem.stages.size()) {
     return inconsistent("stages, choices and hosts differ in number");
@@ -53,20 +54,54 @@ Status check(const Problem& problem, const Schedule& schedule, const std::vector
   return {};
 }
 
+StagePlan::Variant variant_plan(const Problem& problem, const std::vector<std::uint32_t>& cores, std::uint32_t variant,
+                                Duration budget) {
+  StagePlan::Variant out{variant, {.wakeup_window = {}, .budget = budget}};
+  for (const std::uint32_t core : cores) {
+    out.limits.wakeup_window = std::max(out.limits.wakeup_window, problem.board.cores[core].wakeup_window);
+  }
+  return out;
+}
+
+// The variant to which a stage of this problem degrades, unless it runs that one anyway.
+std::optional<std::uint32_t> degraded_variant(const Stage& stage, std::uint32_t chosen) {
+  for (std::uint32_t v = 0; v < stage.variants.size(); ++v) {
+    if (v != chosen && stage.variants[v].name == stage.degraded_variant) return v;
+  }
+  return std::nullopt;
+}
+
+// The budget of `variant` on as many cores; nullptr when it has none.
+const Budget* budget_on(const Stage& stage, std::uint32_t variant, std::size_t cores) {
+  for (const Budget& budget : stage.variants[variant].budgets) {
+    if (budget.cores == static_cast<int>(cores)) return &budget;
+  }
+  return nullptr;
+}
+
 RunPlan make_plan(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& hosts,
                   const RecordSink& sink) {
-  RunPlan plan{problem, schedule, sink, {}, {}};
+  RunPlan plan{problem, schedule, sink, {}, {}, {}};
+  for (std::size_t i = 0; i < problem.mutexes.size(); ++i) plan.arenas.push_back(std::make_unique<ArenaToken>());
   plan.stages.resize(problem.stages.size());
   for (const Slot& slot : schedule.slots) {
     plan.publish_ticks.push_back(publish_tick(problem, schedule, slot));
     if (plan.stages[slot.stage] != nullptr) continue;
+    const Stage& stage = problem.stages[slot.stage];
     const Choice& choice = schedule.choices[slot.stage];
-    JobLimits limits{.wakeup_window = {}, .budget = choice.budget.time};
-    for (const std::uint32_t core : slot.cores) {
-      limits.wakeup_window = std::max(limits.wakeup_window, problem.board.cores[core].wakeup_window);
+    StagePlan of_stage{.overrun = stage.overrun,
+                       .slack = stage.slack,
+                       .admitted = variant_plan(problem, slot.cores, choice.variant, choice.budget.time),
+                       .degraded = {},
+                       .arena = nullptr};
+    if (const auto degraded = degraded_variant(stage, choice.variant)) {
+      const Budget& budget = *budget_on(stage, *degraded, slot.cores.size());
+      of_stage.degraded = variant_plan(problem, slot.cores, *degraded, budget.time);
     }
-    plan.stages[slot.stage] = std::make_unique<StageRun>(*hosts[slot.stage], slot.cores, choice.variant, limits,
-                                                         problem.stages[slot.stage].slack);
+    if (choice.variant < stage.variants.size() && stage.variants[choice.variant].arena_mutex) {
+      of_stage.arena = plan.arenas[*stage.variants[choice.variant].arena_mutex].get();
+    }
+    plan.stages[slot.stage] = std::make_unique<StageRun>(*hosts[slot.stage], slot.cores, of_stage);
   }
   return plan;
 }
@@ -125,15 +160,29 @@ std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
 }  // namespace
 
 Status can_dispatch(const Problem& problem, const Schedule& schedule) {
-  for (std::size_t stage = 0; stage < schedule.choices.size() && stage < problem.stages.size(); ++stage) {
-    const Choice& choice = schedule.choices[stage];
-    const std::vector<Variant>& variants = problem.stages[stage].variants;
-    const bool shared = choice.variant < variants.size() && variants[choice.variant].arena_mutex;
-    if (choice.budget.segments.empty() && !shared) continue;
-    return fail(Code::kConfiguration, "stage '" + problem.stages[stage].name + "' " +
-                                          (shared ? "shares its arena under a mutex" : "has segments") +
-                                          ", which no dispatcher executes yet: `takt schedule` plans and proves it. To "
-                                          "run it, give it one budget on the cores and an arena of its own");
+  for (std::size_t i = 0; i < schedule.choices.size() && i < problem.stages.size(); ++i) {
+    const Choice& choice = schedule.choices[i];
+    const Stage& stage = problem.stages[i];
+    const auto refuse = [&stage](const std::string& what) {
+      return fail(Code::kConfiguration, "stage '" + stage.name + "' " + what);
+    };
+    if (!choice.budget.segments.empty()) {
+      return refuse(
+          "has segments, which no dispatcher executes yet: `takt schedule` plans and proves it. To run it, "
+          "give it one budget on the cores");
+    }
+    if (const auto degraded = degraded_variant(stage, choice.variant)) {
+      const std::string& name = stage.variants[*degraded].name;
+      const Budget* budget = budget_on(stage, *degraded, static_cast<std::size_t>(std::max(1, choice.budget.cores)));
+      if (budget == nullptr || budget->time > choice.budget.time) {
+        return refuse("degrades to '" + name + "', which has no budget of at most " +
+                      std::to_string(choice.budget.time.ms()) + " ms on " + std::to_string(choice.budget.cores) +
+                      " core(s), so that it would fit the same slots");
+      }
+      if (stage.variants[*degraded].arena_mutex != stage.variants[choice.variant].arena_mutex) {
+        return refuse("degrades to '" + name + "', whose arena is under another mutex");
+      }
+    }
   }
   if (problem.phase_lock) {
     return fail(Code::kConfiguration, "the table is locked to the stamps of '" +
@@ -154,7 +203,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   result.accounting = ThreadCost::of_a_reading() * 6;
   const bool rights = options.realtime_rights && !options.lockstep;
 
-  Sequencer sequencer(plan, boundary, options.hyperperiods);
+  Sequencer sequencer(plan, boundary, options.hyperperiods, options.reproduce);
   std::vector<CoreDispatcher> dispatchers;
   dispatchers.reserve(problem.board.cores.size());
   TableClock clock{.origin = {}, .rate = options.rate};

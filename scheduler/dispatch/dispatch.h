@@ -25,6 +25,10 @@ struct Job {
   std::uint64_t hyperperiod = 0;
   TableTime nominal_start;  // rounded up
   TableTime slot_end;       // rounded down
+  std::uint32_t variant = 0;
+  std::uint32_t mode = 0;
+  // Reproducing a run: what this job came to there. Its inputs, and nothing else, are to be selected again.
+  const JobRecord* seen = nullptr;
 };
 
 // The meeting point of the workers of one job, between any two of its steps, where the job may also be given up: part 0
@@ -45,6 +49,8 @@ class Gang {
   explicit Gang(int parts) : parts_(parts) {}
   // Dispatcher, while no part runs.
   void begin(const Limits& limits);
+  // Part 0: its job begins; budgets count from here.
+  void started(HostTime now) { start_ = now; }
   // Any thread: the slot is over.
   void end_slot() { slot_over_.store(true, std::memory_order_relaxed); }
   // Every part, between two steps; `next` is the worst case of the step to come, as far as part 0 knows it. False: the
@@ -95,6 +101,9 @@ struct DispatchOptions {
   double rate = 1.0;                        // real time only: table seconds per host second
   bool realtime_rights = true;              // try SCHED_FIFO, affinity, mlockall; what was refused is reported
   const std::atomic<bool>* stop = nullptr;  // graceful stop: checked at every hyperperiod boundary
+  // Lockstep only: the record of every job of an earlier run, whose starts, inputs, skips, variants, aborts and
+  // publications are repeated instead of decided. nullptr for a job that it did not come to: skipped here too.
+  std::function<const JobRecord*(std::uint32_t stage, std::uint64_t job)> reproduce;
 };
 
 // What was asked of the system and what it granted, for the report.

@@ -48,7 +48,6 @@ void Gang::begin(const Limits& limits) {
   limits_ = limits;
   boundary_ = 0;
   aborted_at_ = kNever;
-  start_ = limits.budget ? host_now() : HostTime{};
   arrived_.store(0, std::memory_order_relaxed);
   word_.store(0, std::memory_order_relaxed);
   slot_over_.store(false, std::memory_order_relaxed);

@@ -2,9 +2,20 @@
 
 namespace takt::sched {
 
-void Sequencer::start(const Job& job) {
+void Sequencer::start(Job job) {
   StageRun& stage = *plan_.stages[job.stage];
-  if (const JobRecord* final_record = stage.start(job, job.slot_end, Duration{}, Gang::Limits{})) {
+  Gang::Limits limits;
+  if (reproduce_) {
+    job.seen = reproduce_(job.stage, job.number);
+    if (job.seen == nullptr) return;
+    if (job.seen->job_class == JobClass::kSkipped) {
+      // One for want of an output chunk had latched its inputs; what it let go is let go again by later latches.
+      plan_.sink(stage.publisher(), *job.seen);
+      return;
+    }
+    limits.abort_at = job.seen->aborted_at;
+  }
+  if (const JobRecord* final_record = stage.start(job, job.slot_end, Duration{}, limits)) {
     plan_.sink(stage.publisher(), *final_record);
     return;
   }
@@ -16,11 +27,17 @@ void Sequencer::conclude(const Job& job) {
   if (stage.running() != tag_of(job)) return;  // skipped or refused
   stage.await_complete();
   JobRecord& record = stage.record();
-  record.actual_start = job.nominal_start.ns;
-  record.completion = (job.nominal_start + stage.budget()).ns;
-  stage.publish();
-  if (record.published != 0) record.publication = job.slot_end.ns;
+  const JobRecord* const seen = stage.job().seen;
+  record.actual_start = seen != nullptr ? seen->actual_start : job.nominal_start.ns;
+  record.completion = seen != nullptr ? seen->completion : (job.nominal_start + stage.budget()).ns;
+  if (seen != nullptr ? seen->published != 0 : !stage.aborted()) {
+    stage.publish();
+    if (record.published != 0) record.publication = seen != nullptr ? seen->publication : job.slot_end.ns;
+  } else {
+    stage.discard();
+  }
   stage.close();
+  if (seen != nullptr) record.flags |= seen->flags & kFlagIsolated;
   plan_.sink(stage.publisher(), record);
   stage.free();
 }

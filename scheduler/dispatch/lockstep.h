@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "scheduler/dispatch/boundary.h"
@@ -10,22 +11,31 @@
 namespace takt::sched {
 
 // Walks the table; jobs run on their workers between their start and their slot end, however long that takes. Every
-// time in a record is a function of the table alone.
+// time in a record is a function of the table alone, or of the run that is reproduced: there every job repeats what its
+// record says. Consumers get the inputs of their records, so that it does not matter that a late output goes out at its
+// slot's end here.
 class Sequencer {
  public:
-  Sequencer(const RunPlan& plan, Boundary& boundary, std::uint64_t hyperperiods)
-      : plan_(plan), boundary_(boundary), hyperperiods_(hyperperiods), events_(events_of_table(plan.schedule)) {}
+  using Reproduce = std::function<const JobRecord*(std::uint32_t stage, std::uint64_t job)>;
+
+  Sequencer(const RunPlan& plan, Boundary& boundary, std::uint64_t hyperperiods, const Reproduce& reproduce)
+      : plan_(plan),
+        boundary_(boundary),
+        hyperperiods_(hyperperiods),
+        reproduce_(reproduce),
+        events_(events_of_table(plan.schedule)) {}
 
   // Body of the sequencer's thread.
   void run();
 
  private:
-  void start(const Job& job);
+  void start(Job job);
   void conclude(const Job& job);
 
   const RunPlan& plan_;
   Boundary& boundary_;
   const std::uint64_t hyperperiods_;
+  const Reproduce& reproduce_;
   const std::vector<Event> events_;
 };
 

@@ -24,6 +24,8 @@ const char* name_of(Reason reason) {
     case Reason::kProducerNothing: return "producer_nothing";
     case Reason::kBadFrame: return "bad_frame";
     case Reason::kFill: return "fill";
+    case Reason::kArena: return "arena";
+    case Reason::kSkipNext: return "skip_next";
   }
   return "unknown";
 }
@@ -31,7 +33,8 @@ const char* name_of(Reason reason) {
 void classify(JobRecord& record, const JobLimits& limits) {
   if (record.actual_start == kNever) {
     const bool skipped = record.reason == Reason::kNone || record.reason == Reason::kPreviousRunning ||
-                         record.reason == Reason::kNoCredit;
+                         record.reason == Reason::kNoCredit || record.reason == Reason::kArena ||
+                         record.reason == Reason::kSkipNext;
     record.job_class = skipped ? JobClass::kSkipped : JobClass::kMissing;
     return;
   }

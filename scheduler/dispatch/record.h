@@ -37,8 +37,11 @@ enum class Reason : std::uint8_t {
   kProducerNothing,  // missing: the bound job produced nothing
   kBadFrame,         // the sample could not be decoded
   kFill,             // missing: before the first job of the producer
+  kArena,            // skipped: the arena that it shares is still in use
+  kSkipNext,         // skipped: the job before it overran, and that is the stage's policy
 };
 const char* name_of(Reason reason);
+inline constexpr std::size_t kReasons = 10;
 
 inline constexpr std::size_t kMaxInputs = 8;
 
@@ -62,6 +65,7 @@ struct JobRecord {
   std::uint64_t job = 0;   // absolute number
   std::uint64_t hyperperiod = 0;
   std::uint32_t variant = 0;
+  std::uint32_t mode = 0;
   std::uint32_t cores = 1;  // k
   std::int64_t nominal_start = kNever;
   std::int64_t actual_start = kNever;  // of the last worker of the gang
@@ -93,7 +97,7 @@ struct JobLimits {
 };
 
 // Sets the timing flags and the class of a finished record from its times, flags and reason. A job that did not start
-// is skipped when the reason is kNone, kPreviousRunning or kNoCredit, else missing. Pure.
+// is skipped when the reason is kNone, kPreviousRunning, kNoCredit, kArena or kSkipNext, else missing. Pure.
 void classify(JobRecord& record, const JobLimits& limits);
 
 }  // namespace takt::sched

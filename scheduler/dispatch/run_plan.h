@@ -18,8 +18,9 @@ struct RunPlan {
   const Problem& problem;
   const Schedule& schedule;
   const RecordSink& sink;
-  std::vector<std::unique_ptr<StageRun>> stages;  // by stage; null for a stage without slots
-  std::vector<Tick> publish_ticks;                // by slot
+  std::vector<std::unique_ptr<ArenaToken>> arenas;  // by mutex
+  std::vector<std::unique_ptr<StageRun>> stages;    // by stage; null for a stage without slots
+  std::vector<Tick> publish_ticks;                  // by slot
 
   [[nodiscard]] StageRun& stage_of(const Event& event) const { return *stages[schedule.slots[event.slot].stage]; }
 

@@ -11,14 +11,8 @@ constexpr std::uint32_t kQuit = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-StageRun::StageRun(StageHost& host, std::vector<std::uint32_t> cores, std::uint32_t variant, const JobLimits& limits,
-                   Duration slack)
-    : host_(host),
-      cores_(std::move(cores)),
-      variant_(variant),
-      limits_(limits),
-      slack_(slack),
-      gang_(static_cast<int>(cores_.size())) {
+StageRun::StageRun(StageHost& host, std::vector<std::uint32_t> cores, const StagePlan& plan)
+    : host_(host), cores_(std::move(cores)), plan_(plan), gang_(static_cast<int>(cores_.size())) {
   for (std::size_t i = 0; i < cores_.size(); ++i) workers_.push_back(std::make_unique<Worker>());
 }
 
@@ -28,10 +22,22 @@ void StageRun::identify(const Job& job, JobRecord& record) const {
   record.slot = job.slot;
   record.job = job.number;
   record.hyperperiod = job.hyperperiod;
-  record.variant = variant_;
+  record.variant = job.variant;
+  record.mode = job.mode;
   record.cores = static_cast<std::uint32_t>(cores_.size());
   record.nominal_start = job.nominal_start.ns;
   record.slot_end = job.slot_end.ns;
+}
+
+const JobRecord* StageRun::skip(const Job& job, Reason reason) {
+  identify(job, skipped_);
+  skipped_.reason = reason;
+  classify(skipped_, plan_.admitted.limits);
+  return &skipped_;
+}
+
+const JobLimits& StageRun::limits() const {
+  return plan_.degraded && job_.variant == plan_.degraded->index ? plan_.degraded->limits : plan_.admitted.limits;
 }
 
 void StageRun::charge(const ThreadCost& cost) {
@@ -43,13 +49,21 @@ void StageRun::charge(const ThreadCost& cost) {
   record_.allocations += static_cast<std::uint32_t>(cost.allocations);
 }
 
-const JobRecord* StageRun::start(const Job& job, TableTime publish_at, Duration patience, const Gang::Limits& limits) {
-  if (running_.load() != 0) {
-    identify(job, skipped_);
-    skipped_.reason = Reason::kPreviousRunning;
-    classify(skipped_, limits_);
-    return &skipped_;
+const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duration patience,
+                                 const Gang::Limits& limits_asked) {
+  Job job = asked;
+  job.variant = plan_.admitted.index;
+  if (job.seen != nullptr) {
+    job.variant = job.seen->variant;
+  } else if (running_.load() != 0) {
+    skipped_since_ = true;
+    return skip(job, Reason::kPreviousRunning);
+  } else {
+    if (plan_.degraded && degraded_jobs_ > 0) job.variant = plan_.degraded->index;
+    const bool skipped = std::exchange(skipped_since_, false);
+    if (std::exchange(skip_next_, false) && !skipped) return skip(job, Reason::kSkipNext);
   }
+  if (plan_.arena != nullptr && !plan_.arena->take()) return skip(job, Reason::kArena);
   job_ = job;
   publish_at_ = publish_at;
   identify(job, record_);
@@ -58,14 +72,18 @@ const JobRecord* StageRun::start(const Job& job, TableTime publish_at, Duration 
   if (!runs) {
     host_.discard(job_);
     host_.finish(job_);
-    classify(record_, limits_);
+    if (plan_.arena != nullptr) plan_.arena->give_back();
+    classify(record_, limits());
     return &record_;
   }
   const ThreadCost latched = ThreadCost::of_this_thread() - before;
   record_.copied_bytes += latched.copied_bytes;
   record_.allocations += static_cast<std::uint32_t>(latched.allocations);
-  gang_.begin(limits);
+  Gang::Limits limits_now = limits_asked;
+  if (plan_.overrun == OverrunPolicy::kAbort && limits_asked.end) limits_now.budget = budget();
+  gang_.begin(limits_now);
   for (const auto& worker : workers_) worker->isolated.store(false, std::memory_order_relaxed);
+  inside_.store(static_cast<std::uint32_t>(workers_.size()));
   remaining_.store(static_cast<std::uint32_t>(workers_.size()));
   running_.store(tag_of(job));
   return nullptr;
@@ -159,7 +177,19 @@ void StageRun::close() {
     record_.flags |= kFlagAborted;
     record_.aborted_at = gang_.aborted_at();
   }
-  classify(record_, limits_);
+  classify(record_, limits());
+  note_overrun();
+}
+
+void StageRun::note_overrun() {
+  const bool overrun = (record_.flags & kFlagOverrun) != 0;
+  skip_next_ = overrun && plan_.overrun == OverrunPolicy::kSkipNext;
+  if (plan_.overrun != OverrunPolicy::kDegrade) return;
+  if (overrun) {
+    degraded_jobs_ = kDegradedJobs;
+  } else if (degraded_jobs_ > 0) {
+    --degraded_jobs_;
+  }
 }
 
 void StageRun::free() {
@@ -176,12 +206,14 @@ void StageRun::work(int part) {
     if (ticket == kQuit) return;
     done = ticket;
     self.start = host_now();
+    if (part == 0) gang_.started(self.start);
     const ThreadCost before = ThreadCost::of_this_thread();
     host_.run(job_, part, gang_);
     self.end = host_now();
     self.cost = ThreadCost::of_this_thread() - before;
     self.total_cpu_ns += self.cost.cpu_ns;
     self.finished.store(ticket);
+    if (plan_.arena != nullptr && inside_.fetch_sub(1) == 1) plan_.arena->give_back();
     if (remaining_.subtract(1) == 0) remaining_.wake_all();
   }
 }

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "scheduler/dispatch/dispatch.h"
@@ -24,21 +25,44 @@ namespace takt::sched {
 // A job number as a futex word; 0 is no job. Good for 2^32 - 1 jobs per stage.
 constexpr std::uint32_t tag_of(const Job& job) { return static_cast<std::uint32_t>(job.number) + 1; }
 
+// Says who uses a block of memory that several stages share: taken at a job's start, given back when its last worker
+// has ended, however late. Only a broken table or an overrun ever finds it taken.
+class ArenaToken {
+ public:
+  [[nodiscard]] bool take() { return !taken_.exchange(true); }
+  void give_back() { taken_.store(false); }
+
+ private:
+  std::atomic<bool> taken_{false};
+};
+
+// How the jobs of a stage are run and what happens to those that do not keep their budget.
+struct StagePlan {
+  struct Variant {
+    std::uint32_t index = 0;
+    JobLimits limits;
+  };
+  OverrunPolicy overrun = OverrunPolicy::kContinueLate;
+  Duration slack;
+  Variant admitted;
+  std::optional<Variant> degraded;
+  ArenaToken* arena = nullptr;  // of either variant
+};
+
 class StageRun {
  public:
-  StageRun(StageHost& host, std::vector<std::uint32_t> cores, std::uint32_t variant, const JobLimits& limits,
-           Duration slack);
+  StageRun(StageHost& host, std::vector<std::uint32_t> cores, const StagePlan& plan);
 
   [[nodiscard]] const std::vector<std::uint32_t>& cores() const { return cores_; }
   [[nodiscard]] std::uint32_t lead() const { return cores_.front(); }
   [[nodiscard]] std::uint32_t publisher() const { return cores_.back(); }
   static_assert(kMaxGang == 2, "a part is the lead's or the other one's");
   [[nodiscard]] int part_of(std::uint32_t core) const { return core == lead() ? 0 : 1; }
-  [[nodiscard]] Duration budget() const { return limits_.budget; }
 
   // ---- lead dispatcher (in lockstep the sequencer)
   // Latches the job and makes it the one in flight. Returns nullptr when it may run, else its final record: skipped,
-  // because an earlier job is still in flight, or refused by the latch.
+  // because an earlier job is still in flight, by policy, for want of the arena, or refused by the latch. Chooses the
+  // variant. `limits` without budget: the policy gives it.
   const JobRecord* start(const Job& job, TableTime publish_at, Duration patience, const Gang::Limits& limits);
   // Tells the gang's other dispatchers that start() has been called for this job; releases the parts of those that
   // stopped waiting.
@@ -63,7 +87,8 @@ class StageRun {
   // ---- lead or publishing dispatcher, while running() is not 0
   [[nodiscard]] const Job& job() const { return job_; }
   [[nodiscard]] TableTime deadline() const { return deadline_of(job_); }  // of a late publication, and of the workers
-  [[nodiscard]] TableTime deadline_of(const Job& job) const { return job.slot_end + slack_; }
+  [[nodiscard]] TableTime deadline_of(const Job& job) const { return job.slot_end + plan_.slack; }
+  [[nodiscard]] Duration budget() const { return limits().budget; }  // of the variant that runs
 
   // ---- dispatcher of the part's core
   // Was it released and has not finished?
@@ -105,23 +130,30 @@ class StageRun {
   };
 
   void identify(const Job& job, JobRecord& record) const;
+  const JobRecord* skip(const Job& job, Reason reason);
+  [[nodiscard]] const JobLimits& limits() const;
+  void note_overrun();
   void charge(const ThreadCost& cost);
 
   StageHost& host_;
   const std::vector<std::uint32_t> cores_;
-  const std::uint32_t variant_;
-  const JobLimits limits_;
-  const Duration slack_;
+  const StagePlan plan_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Gang gang_;
 
   Futex running_;
-  Futex decided_;  // tag of the newest job that start() was called for
+  Futex decided_;                         // tag of the newest job that start() was called for
+  std::atomic<std::uint32_t> inside_{0};  // workers that have not ended; 0 before remaining_ is
   Futex remaining_;
   Job job_;
   TableTime publish_at_;
   JobRecord record_;
   JobRecord skipped_;
+  // Written by the publisher before running_ becomes 0, read and written by the lead while it is 0:
+  bool skip_next_ = false;           // the last job overran, and the policy is skip_next
+  std::uint32_t degraded_jobs_ = 0;  // jobs that shall still run the degraded variant
+  // Lead only:
+  bool skipped_since_ = false;  // a job was skipped while the last one ran
 };
 
 }  // namespace takt::sched

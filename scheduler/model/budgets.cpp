@@ -96,6 +96,16 @@ Status apply_budgets(Problem& problem, const BudgetTable& table) {
   return {};
 }
 
+namespace {
+
+std::string steps_text(const Budget& budget) {
+  std::string out;
+  for (const Duration& step : budget.steps) out += (out.empty() ? "\n    steps_ms: [" : ", ") + exact_ms(step);
+  return out.empty() ? out : out + "]";
+}
+
+}  // namespace
+
 std::string to_yaml(const BudgetTable& table) {
   std::string out = "board: " + quoted(table.board) + "\nmachine: " + quoted(table.machine) + "\n";
   if (table.wakeup_window) out += "wakeup_window_us: " + exact_us(*table.wakeup_window) + "\n";
@@ -107,8 +117,8 @@ std::string to_yaml(const BudgetTable& table) {
     std::snprintf(margin, sizeof margin, "%.17g", entry.budget.margin);
     out += "  - stage: " + quoted(entry.stage) + "\n    variant: " + quoted(entry.variant) +
            "\n    cores: " + std::to_string(entry.budget.cores) + "\n    budget_ms: " + exact_ms(entry.budget.time) +
-           "\n    high_water_ms: " + exact_ms(entry.budget.high_water) + "\n    margin: " + margin +
-           "\n    samples: " + std::to_string(entry.budget.samples) +
+           "\n    high_water_ms: " + exact_ms(entry.budget.high_water) + steps_text(entry.budget) +
+           "\n    margin: " + margin + "\n    samples: " + std::to_string(entry.budget.samples) +
            "\n    provenance: " + name_of(entry.budget.provenance) + "\n";
   }
   return out;

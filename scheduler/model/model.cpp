@@ -171,6 +171,11 @@ Status check_stage(const Problem& problem, std::size_t index) {
       TAKT_RETURN_IF_ERROR(check_segments(problem, variant, budget, which));
     }
   }
+  const int targets = (stage.degraded_variant.empty() ? 0 : 1) + (stage.degraded_mode.empty() ? 0 : 1);
+  if (targets != (stage.overrun == OverrunPolicy::kDegrade ? 1 : 0)) {
+    return fail(Code::kConfiguration,
+                where + "'overrun: degrade' goes with one variant of the stage, or with one mode");
+  }
   if (stage.slack.ns < 0) return fail(Code::kConfiguration, where + "the slack is negative");
   if (stage.slack > kMostTime) return fail(Code::kConfiguration, where + "a slack must not exceed 1000 s");
   TAKT_RETURN_IF_ERROR(check_names(stage.inputs, "input").map_error([&](Error e) {
@@ -387,6 +392,16 @@ const char* name_of(UnitKind kind) {
     case UnitKind::kGpuPartition: return "GPU partition";
   }
   return "?";
+}
+
+const char* name_of(OverrunPolicy policy) {
+  switch (policy) {
+    case OverrunPolicy::kContinueLate: return "continue_late";
+    case OverrunPolicy::kAbort: return "abort";
+    case OverrunPolicy::kSkipNext: return "skip_next";
+    case OverrunPolicy::kDegrade: return "degrade";
+  }
+  return "unknown";
 }
 
 const char* name_of(Interference interference) {

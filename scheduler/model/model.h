@@ -107,6 +107,7 @@ struct Budget {
   std::uint64_t samples = 0;
   double margin = 0;  // budget = high-water mark * margin
   Duration high_water = {};
+  std::vector<Duration> steps = {};  // worst case of each step of a job, for the policy `abort`; empty: not known
 };
 
 // The segments of a job with this budget: the declared ones, or the one on the cores.
@@ -139,7 +140,16 @@ struct Input {
   Absence absence;
 };
 
-enum class OverrunPolicy { kContinueLate };
+// What becomes of a job that does not keep its budget, and of those after it. In every case nothing of it goes out
+// later than the named slack, and its state stays at the last published half unless its output goes out.
+enum class OverrunPolicy {
+  kContinueLate,  // it goes on; its output goes out within the slack
+  kAbort,         // it is given up between two steps, as soon as the next one may not fit the budget
+  kSkipNext,      // it goes on; the stage's next job is skipped
+  kDegrade,       // it goes on; later jobs run another variant in the same slots, or another mode begins
+};
+const char* name_of(OverrunPolicy policy);  // its word in files
+inline constexpr std::uint32_t kDegradedJobs = 10;
 
 struct Stage {
   std::string name;
@@ -147,7 +157,11 @@ struct Stage {
   std::vector<Variant> variants;    // best first
   std::vector<Input> inputs;
   OverrunPolicy overrun = OverrunPolicy::kContinueLate;
-  Duration slack;  // named slack of continue_late: kept free of other jobs on the stage's cores behind every slot
+  // kDegrade, one of the two, by name: a variant whose budget fits the slots, until kDegradedJobs jobs in a row have
+  // kept it, or a mode. A problem that has no such variant (a what-if or a mode left it out) has nothing to degrade to.
+  std::string degraded_variant = {};
+  std::string degraded_mode = {};
+  Duration slack;  // named slack: kept free of other jobs on the stage's cores behind every slot
 };
 
 // The four quantities of a chain (DESIGN section 2).

@@ -83,6 +83,12 @@ Segment read_segment(const YamlNode& node, const Resources& resources) {
   return segment;
 }
 
+void read_steps(const YamlNode& node, Budget& budget) {
+  const auto steps = node.find("steps_ms");
+  if (!steps) return;
+  for (const YamlNode& item : steps->items()) budget.steps.push_back(item.milliseconds(0, kMostMs));
+}
+
 Budget read_budget(const YamlNode& node, const Resources& resources) {
   Budget budget;
   if (const auto cores = node.find("cores")) budget.cores = static_cast<int>(cores->integer(1, kMaxGang));
@@ -121,6 +127,7 @@ Budget read_budget(const YamlNode& node, const Resources& resources) {
   }
   if (const auto margin = node.find("margin")) budget.margin = margin->number(1, 100);
   if (const auto high_water = node.find("high_water_ms")) budget.high_water = high_water->milliseconds(0, kMostMs);
+  read_steps(node, budget);
   return budget;
 }
 
@@ -153,6 +160,37 @@ Variant read_variant(const YamlNode& node, const Resources& resources) {
     }
   }
   return variant;
+}
+
+// overrun: abort | skip_next | continue_late | degrade, the last with degrade_to: {variant: NAME} or {mode: NAME}.
+void read_overrun(const YamlNode& node, Stage& stage) {
+  const auto overrun = node.find("overrun");
+  const std::string word =
+      overrun ? overrun->one_of({"continue_late", "abort", "skip_next", "degrade"}) : "continue_late";
+  if (word == "abort") stage.overrun = OverrunPolicy::kAbort;
+  if (word == "skip_next") stage.overrun = OverrunPolicy::kSkipNext;
+  const auto target = node.find("degrade_to");
+  if (word != "degrade") {
+    if (target) target->error("only 'overrun: degrade' leads to another variant or mode");
+    return;
+  }
+  if (!target) {
+    overrun->error("to what? Give 'degrade_to: {variant: NAME}', or 'degrade_to: {mode: NAME}'");
+    return;
+  }
+  const auto variant = target->find("variant");
+  const auto mode = target->find("mode");
+  if (variant.has_value() == mode.has_value()) {
+    target->error("give either 'variant' or 'mode'");
+    return;
+  }
+  stage.overrun = OverrunPolicy::kDegrade;
+  if (mode) {
+    stage.degraded_mode = mode->text();
+  } else {
+    (void)reference(*variant, stage.variants, "variant");
+    stage.degraded_variant = variant->text();
+  }
 }
 
 // `stages` holds names only for stages that come later in the file; `index` is the stage being read.
@@ -301,9 +339,7 @@ std::vector<Stage> read_stages(const YamlNode& list, Duration hyperperiod, const
       stage.variants.push_back(std::move(variant));
     }
     if (variants.is_sequence() && stage.variants.empty()) variants.error("at least one variant is needed");
-    if (const auto overrun = node.find("overrun")) {
-      if (overrun->one_of({"continue_late"}) == "continue_late") stage.overrun = OverrunPolicy::kContinueLate;
-    }
+    read_overrun(node, stage);
     if (const auto slack = node.find("slack_ms")) stage.slack = slack->milliseconds(0, kMostMs);
   }
   return stages;
@@ -505,6 +541,7 @@ BudgetTable read_budgets(const YamlNode& root) {
     entry.budget.time = node.at("budget_ms").milliseconds(0.001, kMostMs);
     entry.budget.high_water = node.at("high_water_ms").milliseconds(0, kMostMs);
     entry.budget.margin = node.at("margin").number(1, 100);
+    read_steps(node, entry.budget);
     entry.budget.samples =
         static_cast<std::uint64_t>(node.at("samples").integer(0, std::numeric_limits<std::int64_t>::max()));
     const std::string word = node.at("provenance").one_of({"declared", "exploratory", "profiled"});

@@ -60,6 +60,7 @@ class TableBuilder {
 struct Output {
   std::atomic<std::uint64_t> published_jobs{0};  // job number + 1 of the newest
   std::atomic<std::uint64_t> value{0};
+  std::array<std::atomic<std::uint64_t>, 4096> history{};  // by job: what a run that is reproduced may ask for
 };
 
 inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
@@ -83,11 +84,13 @@ class FakeHost : public StageHost {
       record.reason = Reason::kNoSample;
       return false;
     }
-    std::uint64_t seed = mix(job.number, 0);
+    std::uint64_t seed = mix(job.number, job.variant);
     record.input_count = static_cast<std::uint8_t>(sources_.size());
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-      record.inputs[i].job = sources_[i]->published_jobs.load();
-      seed = mix(seed, sources_[i]->value.load());
+      std::uint64_t jobs = sources_[i]->published_jobs.load();
+      if (job.seen != nullptr) jobs = job.seen->inputs[i].job;
+      record.inputs[i].job = jobs;
+      seed = mix(seed, jobs == 0 ? 0 : sources_[i]->history[(jobs - 1) % 4096].load());
     }
     seed_ = seed;
     return true;
@@ -111,6 +114,7 @@ class FakeHost : public StageHost {
   void publish(const Job& job, JobRecord& record) override {
     ++publications;
     output.value = value_;
+    output.history[job.number % 4096] = value_;
     output.published_jobs = job.number + 1;
     record.published = 1;
     record.output_bytes = 8;

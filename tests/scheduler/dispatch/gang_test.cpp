@@ -82,6 +82,7 @@ TEST(Gang, AfterTheSlotPartsStillMeetWithoutSpinning) {
 TEST(Gang, AStepBeginsOnlyIfItsWorstCaseFitsTheBudget) {
   Gang gang(1);
   gang.begin({.end = {}, .budget = seconds(1000)});
+  gang.started(host_now());
   EXPECT_TRUE(gang.arrive_and_wait(0, seconds(500)));
   EXPECT_FALSE(gang.arrive_and_wait(0, seconds(1000)));
   EXPECT_EQ(gang.aborted_at(), 1U);

@@ -70,6 +70,25 @@ std::string with(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
+TEST(PipelineYaml, ReadsOverrunPolicies) {
+  const auto policy_of = [](const std::string& text) {
+    const Read got = read(with("overrun: continue_late", text));
+    EXPECT_EQ(got.errors, "") << text;
+    const Status sound = check(got.problem);
+    EXPECT_TRUE(sound) << sound.error().message;
+    return got.problem.stages.at(0);
+  };
+  EXPECT_EQ(policy_of("overrun: abort").overrun, OverrunPolicy::kAbort);
+  EXPECT_EQ(policy_of("overrun: skip_next").overrun, OverrunPolicy::kSkipNext);
+  const std::string second = read(kPipeline).problem.stages[0].variants[1].name;
+  const Stage lite = policy_of("overrun: degrade\n    degrade_to: {variant: " + second + "}");
+  EXPECT_EQ(lite.overrun, OverrunPolicy::kDegrade);
+  EXPECT_EQ(lite.degraded_variant, second);
+  const Stage slow = policy_of("overrun: degrade\n    degrade_to: {mode: slow}");
+  EXPECT_EQ(slow.degraded_mode, "slow");
+  EXPECT_EQ(slow.degraded_variant, "");
+}
+
 TEST(PipelineYaml, ReadsEverything) {
   const Read got = read(kPipeline);
   ASSERT_EQ(got.errors, "");
@@ -112,7 +131,14 @@ TEST(PipelineYaml, ErrorsHaveLineColumnAndAdvice) {
   EXPECT_THAT(read(with("ms: 8.0", "ms: -8.0")).errors, HasSubstr("p.yaml:12:18: "));
   EXPECT_THAT(read(with("cores: 2", "cores: 3")).errors, HasSubstr("allowed: 1 to 2"));
   EXPECT_THAT(read(with("{cores: 2", "{cores: 1")).errors, HasSubstr("already a budget for 1 core"));
-  EXPECT_THAT(read(with("overrun: continue_late", "overrun: abort")).errors, HasSubstr("unknown value 'abort'"));
+  EXPECT_THAT(read(with("overrun: continue_late", "overrun: abandon")).errors, HasSubstr("unknown value 'abandon'"));
+  EXPECT_THAT(read(with("overrun: continue_late", "overrun: degrade")).errors, HasSubstr("to what?"));
+  EXPECT_THAT(read(with("overrun: continue_late", "overrun: abort\n    degrade_to: {mode: slow}")).errors,
+              HasSubstr("only 'overrun: degrade' leads to"));
+  EXPECT_THAT(read(with("overrun: continue_late", "overrun: degrade\n    degrade_to: {variant: none}")).errors,
+              HasSubstr("none"));
+  EXPECT_THAT(read(with("overrun: continue_late", "overrun: degrade\n    degrade_to: {}")).errors,
+              HasSubstr("either 'variant' or 'mode'"));
   EXPECT_THAT(read(with("name: fusion", "name: camera_detect")).errors, HasSubstr("already a stage named"));
   EXPECT_THAT(read(with("name: lite", "name: full")).errors, HasSubstr("already a variant named"));
   EXPECT_THAT(read(with("feedback: true", "feedback: false")).errors, HasSubstr("does not come before this one"));
