@@ -10,6 +10,7 @@
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
 #include "pipeline/app/replay_keys.h"
+#include "pipeline/app/supervise.h"
 #include "pipeline/assembly/digests.h"
 #include "pipeline/assembly/environment.h"
 #include "pipeline/report/report.h"
@@ -25,7 +26,8 @@ struct Options {
   std::string log, out, transport = "iceoryx", roudi = "embedded", isa, digests, save_digests, reproduce;
   std::vector<std::string> gang, remap;
   pipeline::ReplayView view;
-  bool lockstep = false, quiet = false, json = false, require_judged = false, paused = false, watch = false;
+  bool exported = false, supervise = false, lockstep = false, quiet = false, json = false, require_judged = false,
+       paused = false, watch = false;
   double rate = 1;
   double duration_s = 0;
   std::uint64_t loop = 1;
@@ -177,6 +179,7 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
   run.log_path = options.log;
   run.view = view;
   run.lockstep = options.lockstep;
+  run.exported = options.exported;
   run.reproduce = prepared.reproduce.get();
   run.rate = options.rate;
   run.stop = controls.keys ? &controls.stop : &interrupted();
@@ -247,6 +250,7 @@ void print_clock_findings(const pipeline::RunData& data) {
 // Passes over the log until its end has been reached --loop times. The first one fills the run folder, each further one
 // a folder of its own inside.
 int run(const Options& options) {
+  if (options.supervise) return supervise(options.out);
   pipeline::ReplayView view = options.view;
   if (const Status status = read_remap(options.remap, view); !status) return report_error(status.error());
   Controls controls;
@@ -352,6 +356,8 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--transport", options->transport, "iceoryx (shared memory) or local (in process)")
       ->check(CLI::IsMember({"iceoryx", "local"}))
       ->capture_default_str();
+  verb->add_flag("--export", options->exported,
+                 "copy every output and the watchdog's status to export topics, to which any process may subscribe");
   verb->add_option("--roudi", options->roudi, "embedded, or external: use a running iox-roudi")
       ->check(CLI::IsMember({"embedded", "external"}))
       ->capture_default_str();
@@ -367,6 +373,8 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_flag("--require-judged", options->require_judged, "exit 1 when deadlines could not be judged");
   verb->add_flag("--watch-nan", options->watch,
                  "watch what compiled networks compute: the first NaN or infinity of each stage, exit 1 (slow)");
+  verb->add_flag("--supervise", options->supervise,
+                 "run in a child process; one that a signal ends is started again, and OUT/supervision.json says so");
   verb->add_flag("--json", options->json, "print report.json on stdout");
   verb->add_flag("-q,--quiet", options->quiet, "no progress line, no summary");
   verb->footer(

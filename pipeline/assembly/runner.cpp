@@ -13,7 +13,9 @@
 #include "pipeline/assembly/host_watch.h"
 #include "pipeline/assembly/plan_info.h"
 #include "pipeline/assembly/recorder.h"
+#include "pipeline/assembly/relay.h"
 #include "pipeline/assembly/stage_host.h"
+#include "pipeline/messages/status.h"
 #include "pipeline/report/record_index.h"
 #include "pipeline/report/results.h"
 #include "runtime/exec/session.h"
@@ -27,6 +29,13 @@ namespace {
 
 using transport::SubscriberSpec;
 using transport::TopicSpec;
+
+constexpr const char* kRelay = "relay";
+constexpr const char* kStatusTopic = "/status";
+// For all observers of an export topic together. Who keeps more than these misses what comes next.
+constexpr std::uint32_t kObserverChunks = 8;
+
+std::string export_topic(const std::string& topic) { return "/export" + topic; }
 
 std::string sensor_topic(const sensors::RigSensor& sensor) { return "/sensor/" + sensor.name; }
 
@@ -85,9 +94,53 @@ class HousekeepingAffinity {
   bool set_ = false;
 };
 
+// The watchdog's own topic. Its next chunk is always there already.
+class StatusTopic {
+ public:
+  explicit StatusTopic(std::unique_ptr<transport::Publisher> publisher)
+      : publisher_(std::move(publisher)), next_(publisher_->loan()) {}
+  ~StatusTopic() {
+    if (next_) publisher_->discard(next_);
+  }
+  StatusTopic(const StatusTopic&) = delete;
+  StatusTopic& operator=(const StatusTopic&) = delete;
+
+  // Watchdog's thread.
+  void tell(const sched::WatchdogReport& report, const std::vector<std::unique_ptr<PipelineStageHost>>& hosts) {
+    if (!next_) next_ = publisher_->loan();
+    if (!next_) return;
+    auto& status = *reinterpret_cast<RunStatus*>(next_.payload);
+    status = {};
+    status.now_ns = report.now.ns;
+    status.hyperperiod = report.hyperperiod;
+    status.trips = report.trips;
+    status.reached_ns = report.reached.ns;
+    status.late_core = report.core.value_or(kNoCore);
+    status.stage_count = static_cast<std::uint32_t>(std::min<std::size_t>(hosts.size(), kMaxStatusStages));
+    for (std::uint32_t s = 0; s < status.stage_count; ++s) {
+      StageStatus& stage = status.stages[s];
+      stage.jobs = hosts[s]->published_jobs();
+      stage.valid_until_ns = hosts[s]->valid_until().ns;
+      stage.stale = stage.jobs > 0 && report.now > hosts[s]->valid_until() ? 1 : 0;
+    }
+    next_.header->job = told_++;
+    next_.header->hyperperiod = report.hyperperiod;
+    next_.header->payload_bytes = sizeof(RunStatus);
+    publisher_->publish(next_);
+    next_ = publisher_->loan();
+  }
+
+ private:
+  std::unique_ptr<transport::Publisher> publisher_;
+  transport::Publisher::Loan next_;
+  std::uint64_t told_ = 0;
+};
+
 // Everything a run consists of, destroyed in the right order: ports before the transport.
 struct Assembly {
   std::unique_ptr<transport::Transport> transport;
+  std::unique_ptr<StatusTopic> status;
+  std::unique_ptr<Relay> relay;
   std::vector<std::unique_ptr<SensorFeed>> feeds;
   std::vector<std::unique_ptr<PipelineStageHost>> hosts;
   std::unique_ptr<Feeder> feeder;
@@ -222,7 +275,7 @@ void count_unused(RunData& data) {
 
 transport::TransportSpec plan_transport(const PipelineConfig& config, const sched::Schedule& schedule,
                                         const std::vector<std::uint64_t>& stage_output_bytes,
-                                        transport::Backend backend, bool lossless, std::uint64_t run) {
+                                        transport::Backend backend, bool lossless, std::uint64_t run, bool exported) {
   transport::TransportSpec spec;
   spec.backend = backend;
   spec.run = run;
@@ -255,7 +308,21 @@ transport::TransportSpec plan_transport(const PipelineConfig& config, const sche
     // The recorder lives on the housekeeping reserve: one second of outputs may wait for it. In lockstep it paces.
     const auto second = static_cast<std::uint32_t>(1'000'000'000 / config.problem.hyperperiod.ns) * rate;
     topic.subscribers.push_back({"recorder", lossless ? 16 : std::min<std::uint32_t>(second + 4, 200), 2});
+    if (exported) topic.subscribers.push_back({kRelay, std::min<std::uint32_t>(second + 4, 200), 1});
     spec.topics.push_back(std::move(topic));
+  }
+  // The watchdog keeps a chunk loaned, so that it never has to ask for one when something is wrong.
+  TopicSpec status{kStatusTopic, kStatusSchema, sizeof(RunStatus), 2, {}};
+  if (exported) status.subscribers.push_back({kRelay, 16, 1});
+  spec.topics.push_back(std::move(status));
+  if (exported) {
+    spec.external_clients = true;
+    const std::size_t timed = spec.topics.size();
+    for (std::size_t t = timed - stages.size() - 1; t < timed; ++t) {
+      const TopicSpec of = spec.topics[t];
+      spec.topics.push_back({export_topic(of.name), of.schema, of.payload_capacity, 1, {}, kObserverChunks});
+    }
+    transport::give_export_classes(spec);
   }
   return spec;
 }
@@ -349,7 +416,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   std::optional<HousekeepingAffinity> on_reserve;
   if (!options.lockstep) on_reserve.emplace(config.problem.board);
   const transport::TransportSpec transport_spec =
-      plan_transport(config, schedule, output_bytes, options.backend, options.lockstep, run_token);
+      plan_transport(config, schedule, output_bytes, options.backend, options.lockstep, run_token, options.exported);
   if (options.planned) {
     TAKT_ASSIGN(const transport::PoolPlan pools, transport::plan_pools(transport_spec));
     options.planned(pools);
@@ -422,6 +489,20 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     outputs.push_back(std::move(subscriber));
     stage_topics.push_back(stage.topic());
   }
+  TAKT_ASSIGN(auto status_publisher, assembly.transport->publisher(kStatusTopic));
+  assembly.status = std::make_unique<StatusTopic>(std::move(status_publisher));
+  if (options.exported) {
+    std::vector<Relay::Topic> relayed;
+    std::vector<std::string> names = stage_topics;
+    names.emplace_back(kStatusTopic);
+    for (const std::string& name : names) {
+      Relay::Topic topic;
+      TAKT_ASSIGN(topic.from, assembly.transport->subscriber(name, kRelay));
+      TAKT_ASSIGN(topic.to, assembly.transport->publisher(export_topic(name)));
+      relayed.push_back(std::move(topic));
+    }
+    assembly.relay = std::make_unique<Relay>(std::move(relayed));
+  }
   TAKT_RETURN_IF_ERROR(assembly.transport->wait_connected());
 
   ReplayGate* const gate = options.lockstep ? options.gate : nullptr;
@@ -444,6 +525,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
 
   // Helpers run before any priority or affinity is set (decisions 16).
   assembly.recorder->start();
+  if (assembly.relay) assembly.relay->start();
   assembly.feeder->start();
   std::vector<sched::StageHost*> hosts;
   for (const auto& host : assembly.hosts) hosts.push_back(host.get());
@@ -452,6 +534,9 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   dispatch_options.hyperperiods = hyperperiods;
   dispatch_options.rate = options.rate;
   dispatch_options.stop = options.stop;
+  dispatch_options.watchdog = [&assembly](const sched::WatchdogReport& report) {
+    assembly.status->tell(report, assembly.hosts);
+  };
   if (options.reproduce != nullptr) {
     const RunData& before = *options.reproduce;
     dispatch_options.reproduce = [index = RecordIndex(before.problem, before.schedule, before.records)](
@@ -469,6 +554,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   watch.stop();
   assembly.feeder->stop();
   assembly.recorder->stop();
+  if (assembly.relay) assembly.relay->stop();
   std::uint64_t lost_inputs = 0;
   for (const auto& host : assembly.hosts) {
     lost_inputs += host->lost_inputs();
@@ -519,6 +605,19 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   if (!options.lockstep) {
     if (!dispatched->rights.refused.empty()) {
       data.environment.warnings.push_back("real-time rights refused: " + dispatched->rights.refused);
+    }
+    const sched::RealtimeRights& rights = dispatched->rights;
+    data.schedule_notes.push_back(rights.isolation == "demotion"
+                                      ? "isolation: a worker that is not done in time is demoted to idle priority"
+                                      : "isolation: a worker that is not done in time is parked by a signal");
+    if (!rights.deep_sleep.empty()) data.environment.warnings.push_back(rights.deep_sleep);
+    if (dispatched->watchdog_trips > 0) {
+      data.environment.warnings.push_back("the watchdog saw a dispatcher behind the table " +
+                                          std::to_string(dispatched->watchdog_trips) + " time(s)");
+    }
+    if (assembly.relay && assembly.relay->dropped() > 0) {
+      data.schedule_notes.push_back(std::to_string(assembly.relay->dropped()) +
+                                    " output(s) were not exported: observers kept all chunks of their topics");
     }
     if (data.environment.steal_share > 0.001) {
       data.environment.warnings.push_back("the hypervisor took " +

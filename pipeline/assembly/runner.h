@@ -20,6 +20,8 @@ struct RunOptions {
   std::string log_path;
   ReplayView view;
   transport::Backend backend = transport::Backend::kIceoryxEmbedded;
+  // Every output also goes to an export topic, to which any process may subscribe; so does the watchdog's status.
+  bool exported = false;
   bool lockstep = false;
   double rate = 1;                     // real time only; any other rate is NOT JUDGED
   std::uint64_t max_hyperperiods = 0;  // 0: the whole log
@@ -47,7 +49,8 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
 // The transport a schedule needs: topics, queue depths and held chunks computed from the table.
 transport::TransportSpec plan_transport(const PipelineConfig& config, const sched::Schedule& schedule,
                                         const std::vector<std::uint64_t>& stage_output_bytes,
-                                        transport::Backend backend, bool lossless, std::uint64_t run);
+                                        transport::Backend backend, bool lossless, std::uint64_t run,
+                                        bool exported = false);
 
 // The same table with `stage` on `cores` of its cores; kConfiguration unless its budget for that k fits its slots.
 Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedule schedule, const std::string& stage,

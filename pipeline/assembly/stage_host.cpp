@@ -194,6 +194,8 @@ void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record)
   publisher_->publish(loan_);
   loan_ = {};
   current_->stage->published();
+  valid_until_.store((job.slot_end + validity_).ns, std::memory_order_relaxed);
+  published_jobs_.store(job.number + 1, std::memory_order_release);
 }
 
 void PipelineStageHost::discard(const sched::Job&) {

@@ -1,6 +1,7 @@
 // The dispatcher's view of a stage: latch, run, publish (implements sched::StageHost over transport and stages).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,6 +56,9 @@ class PipelineStageHost final : public sched::StageHost {
   // Where the producer of stage input `input` notes its publications. Before the run.
   void set_producer(std::size_t input, const LocationLedger& ledger) { ports_[input].producer_ledger = &ledger; }
   [[nodiscard]] const LocationLedger& ledger() const { return ledger_; }
+  // For the watchdog: the newest published job + 1 (0: none yet), and until when its output is valid. Any thread.
+  [[nodiscard]] std::uint64_t published_jobs() const { return published_jobs_.load(std::memory_order_acquire); }
+  [[nodiscard]] TableTime valid_until() const { return {valid_until_.load(std::memory_order_relaxed)}; }
   // Chunks of stage inputs that a full queue lost. Sensor queues may lose superseded samples (Feeder::want).
   [[nodiscard]] std::uint64_t lost_inputs() const;
   // Lets every chunk go; before the ports are destroyed.
@@ -79,6 +83,8 @@ class PipelineStageHost final : public sched::StageHost {
   transport::Publisher::Loan loan_;
   StageJob stage_job_;
   LocationLedger ledger_;
+  std::atomic<std::uint64_t> published_jobs_{0};
+  std::atomic<std::int64_t> valid_until_{0};
 };
 
 }  // namespace takt::pipeline

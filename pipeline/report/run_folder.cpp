@@ -197,12 +197,14 @@ void describe(A& a, T& v) {
   a("memory_locked", v.memory_locked);
   a("refused", v.refused);
   a("isolation", v.isolation);
+  a("deep_sleep", v.deep_sleep);
 }
 template <class A, pipeline::Like<DispatchResult> T>
 void describe(A& a, T& v) {
   a("hyperperiods_run", v.hyperperiods_run);
   a("stopped", v.stopped);
   a("rights", v.rights);
+  a("watchdog_trips", v.watchdog_trips);
   a("started_ns", v.started);
   a("core_busy", v.core_busy);
   a("accounting_ns", v.accounting);

@@ -327,6 +327,7 @@ Result<std::unique_ptr<Stage>> create_lidar_network(const StageSpec& spec, const
   const std::uint32_t capacity = spec.inputs[inputs.sample].sensor->capacity;
   TAKT_ASSIGN(const Slots slots, find_slots(spec, capacity));
   exec::Placement placement;
+  placement.arena = spec.arena;
   placement.state = spec.state;
   TAKT_ASSIGN(auto session, exec::Session::create(spec.plan, placement));
   auto stage = std::make_unique<LidarNetwork>(spec, inputs, config, slots, std::move(session));

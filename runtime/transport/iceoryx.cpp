@@ -1,4 +1,5 @@
-// The iceoryx back end (2.0.x): every topic is the service {"takt", run token, topic}. Ports are used directly instead
+// The iceoryx back end (2.0.x): every topic is the service {"takt", run token, topic}, export topics
+// {"takt", "export", topic}. Ports are used directly instead
 // of through UntypedPublisher/UntypedSubscriber, which hide how many subscribers a publisher has.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -292,8 +293,9 @@ struct Core {
     while (pool < memory->getNumberOfMemPools() && memory->getMemPoolInfo(pool).m_chunkSize < bytes) ++pool;
     return pool;
   }
-  [[nodiscard]] iox::capro::ServiceDescription service(const std::string& topic) const {
-    return {iox_string<100>("takt"), iox_string<100>(fmt::format("{:016x}", spec.run)), iox_string<100>(topic)};
+  [[nodiscard]] iox::capro::ServiceDescription service(const TopicSpec& topic) const {
+    const std::string instance = topic.exported > 0 ? "export" : fmt::format("{:016x}", spec.run);
+    return {iox_string<100>("takt"), iox_string<100>(instance), iox_string<100>(topic.name)};
   }
 };
 
@@ -426,7 +428,7 @@ class IceoryxTransport final : public Transport {
     if (state == nullptr) return fail(unknown_topic(topic));
     if (std::exchange(state->publisher_created, true)) return fail(second_port(topic, "publisher"));
     iox::popo::PublisherOptions options;  // no history; a full queue discards its oldest chunk
-    PublisherData* data = core_->runtime->getMiddlewarePublisher(core_->service(topic), options);
+    PublisherData* data = core_->runtime->getMiddlewarePublisher(core_->service(state->spec), options);
     if (data == nullptr) return fail(Code::kEnvironment, "topic '" + topic + "': RouDi gave no publisher port");
     state->publisher = data;
     return std::make_unique<IceoryxPublisher>(core_, *state, data);
@@ -445,7 +447,7 @@ class IceoryxTransport final : public Transport {
     iox::popo::SubscriberOptions options;
     options.queueCapacity = spec->queue_depth;
     options.nodeName = iox_string<100>(name);
-    SubscriberData* data = core_->runtime->getMiddlewareSubscriber(core_->service(topic), options);
+    SubscriberData* data = core_->runtime->getMiddlewareSubscriber(core_->service(state->spec), options);
     if (data == nullptr) {
       return fail(Code::kEnvironment, "topic '" + topic + "': RouDi gave no port for subscriber '" + name + "'");
     }
@@ -467,7 +469,8 @@ class IceoryxTransport final : public Transport {
   [[nodiscard]] std::vector<std::string> undeclared_subscribers() const override {
     std::vector<std::string> topics;
     for (const TopicState& topic : core_->topics) {
-      if (topic.publisher != nullptr && connected_subscribers(*topic.publisher) > topic.spec.subscribers.size()) {
+      if (topic.spec.exported == 0 && topic.publisher != nullptr &&
+          connected_subscribers(*topic.publisher) > topic.spec.subscribers.size()) {
         topics.push_back(topic.spec.name);
       }
     }

@@ -30,9 +30,10 @@ constexpr std::uint64_t chunk_bytes(std::uint64_t payload_capacity) {
   return round_up(headers + kPayloadAlignment + payload_capacity + kTailPadding, 8);
 }
 
-// Chunks of one topic: open loans, queued and held ones of every subscriber, and the last chunk that the library keeps.
+// Chunks of one topic: open loans, those of observers, queued and held ones of every subscriber, and the last chunk
+// that the library keeps.
 inline std::uint32_t chunk_count(const TopicSpec& topic) {
-  std::uint32_t count = topic.loans + 1;
+  std::uint32_t count = topic.loans + 1 + topic.exported;
   for (const SubscriberSpec& subscriber : topic.subscribers) count += subscriber.queue_depth + subscriber.held;
   return count;
 }

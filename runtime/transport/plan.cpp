@@ -51,6 +51,16 @@ Status check_topic(const TopicSpec& topic) {
 
 }  // namespace
 
+void give_export_classes(TransportSpec& spec) {
+  std::uint64_t largest = 0;
+  for (const TopicSpec& topic : spec.topics) largest = std::max(largest, topic.payload_capacity);
+  for (TopicSpec& topic : spec.topics) {
+    if (topic.exported == 0) continue;
+    largest += kPayloadAlignment;
+    topic.payload_capacity = largest;
+  }
+}
+
 Result<PoolPlan> plan_pools(const TransportSpec& spec) {
   std::set<std::string> names;
   std::size_t subscribers = 0;
@@ -68,6 +78,16 @@ Result<PoolPlan> plan_pools(const TransportSpec& spec) {
     pool->payload_capacity = std::max(pool->payload_capacity, topic.payload_capacity);
     pool->chunks += chunk_count(topic);
     pool->topics.push_back(topic.name);
+  }
+  for (const TopicSpec& topic : spec.topics) {
+    for (const TopicSpec& other : spec.topics) {
+      if (topic.exported == 0 || &topic == &other ||
+          chunk_bytes(other.payload_capacity) < chunk_bytes(topic.payload_capacity) || other.exported > 0) {
+        continue;
+      }
+      return fail(Code::kConfiguration,
+                  "export topic '" + topic.name + "' has no size class above that of '" + other.name + "'");
+    }
   }
   if (spec.topics.size() > limits::kPublishers) {
     return fail(Code::kConfiguration,

@@ -29,6 +29,10 @@ struct TopicSpec {
   std::uint64_t payload_capacity = 0;  // largest payload in bytes
   std::uint32_t loans = 1;             // chunks the publisher may have open at once (<= 8; feeders <= 7)
   std::vector<SubscriberSpec> subscribers;
+  // Above 0: an export topic. Everybody may subscribe, under the service instance "export" whatever the run, and so
+  // many chunks are there for observers. Its size class is its own, above those of all other topics
+  // (give_export_classes): whoever keeps its chunks takes nothing from anybody else.
+  std::uint32_t exported = 0;
 };
 
 enum class Backend { kLocal, kIceoryxEmbedded, kIceoryxExternal };
@@ -59,6 +63,9 @@ struct PoolPlan {
 
 // kConfiguration when a library limit is broken (loans, held, pools, name length, sizes); names the topic.
 Result<PoolPlan> plan_pools(const TransportSpec& spec);
+
+// Raises the payload capacity of every export topic until its size class is its own and above those of all others.
+void give_export_classes(TransportSpec& spec);
 
 // The configuration file (TOML) of an external RouDi with exactly these pools.
 std::string roudi_config(const PoolPlan& plan);
@@ -119,7 +126,8 @@ class Transport {
   // Waits (bounded) until every subscriber created here is connected and every publisher created here sees all its
   // declared subscribers, those of other processes included. kEnvironment names what is missing.
   virtual Status wait_connected() = 0;
-  // Topics with more subscribers than the plan declares: somebody else named a timed topic. Not for timed threads.
+  // Topics, not exported, with more subscribers than the plan declares: somebody else named a timed topic. Not for
+  // timed threads.
   [[nodiscard]] virtual std::vector<std::string> undeclared_subscribers() const = 0;
   [[nodiscard]] virtual const PoolPlan& pools() const = 0;
   [[nodiscard]] virtual std::vector<PoolUse> pool_use() const = 0;

@@ -1,6 +1,11 @@
 #include "scheduler/dispatch/dispatch.h"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,10 +16,12 @@
 #include "scheduler/dispatch/run_plan.h"
 #include "scheduler/dispatch/thread_cost.h"
 #include "scheduler/dispatch/thread_team.h"
+#include "scheduler/dispatch/watchdog.h"
 
 namespace takt::sched {
 namespace {
 
+constexpr int kWatchdogPriority = 85;
 constexpr int kDispatcherPriority = 80;
 constexpr int kWorkerPriority = 50;
 // Between "every thread is ready" and table time 0, so that the first wake-up is as timely as any other.
@@ -144,6 +151,26 @@ class MemoryLock {
   bool taken_ = false;
 };
 
+// Keeps the cores out of sleep states that take long to leave, as long as it lives (the kernel's pm_qos interface).
+class CpuLatency {
+ public:
+  explicit CpuLatency(RealtimeRights& rights) : file_(::open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC)) {
+    const std::int32_t microseconds = 0;
+    if (file_ < 0 && errno == ENOENT) return;  // nothing here sleeps deeply: a virtual machine, for example
+    if (file_ >= 0 && ::write(file_, &microseconds, sizeof microseconds) == sizeof microseconds) return;
+    rights.deep_sleep = std::string("/dev/cpu_dma_latency: ") + std::strerror(errno) +
+                        "; cores may sleep deeply and wake up late: give this user write access";
+  }
+  ~CpuLatency() {
+    if (file_ >= 0) ::close(file_);
+  }
+  CpuLatency(const CpuLatency&) = delete;
+  CpuLatency& operator=(const CpuLatency&) = delete;
+
+ private:
+  int file_;
+};
+
 std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
   std::vector<double> busy(plan.problem.board.cores.size(), 0.0);
   if (span.ns <= 0) return busy;
@@ -207,10 +234,15 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   std::vector<CoreDispatcher> dispatchers;
   dispatchers.reserve(problem.board.cores.size());
   TableClock clock{.origin = {}, .rate = options.rate};
+  Watchdog watchdog(problem, schedule, options.hyperperiods, options.watchdog);
+  std::atomic<std::uint32_t> walking{0};  // dispatchers that are not at the end of the table
   Futex finished;
   const auto finish = [&finished] {
     finished.add(1);
     finished.wake_all();
+  };
+  const auto walked = [&] {
+    if (walking.fetch_sub(1) == 1 && options.ended != nullptr) options.ended->store(true);
   };
 
   const ParkingSignal parking;
@@ -221,27 +253,36 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
     sequences = 1;
     TAKT_RETURN_IF_ERROR(team.add({.name = "sequencer"}, [&] {
       sequencer.run();
+      walked();
       finish();
     }));
   } else {
     for (std::uint32_t core = 0; core < problem.board.cores.size(); ++core) {
-      CoreDispatcher& dispatcher = dispatchers.emplace_back(plan, boundary, options.hyperperiods, core);
+      CoreDispatcher& dispatcher = dispatchers.emplace_back(plan, boundary, watchdog, options.hyperperiods, core);
       if (dispatcher.idle()) continue;
       ++sequences;
       const Core& board_core = problem.board.cores[core];
       TAKT_RETURN_IF_ERROR(
           team.add(thread_spec("dispatch." + board_core.name, board_core, kDispatcherPriority, rights), [&] {
             dispatcher.run(clock);
+            walked();
+            dispatcher.drain();
             finish();
           }));
+    }
+    if (options.watchdog) {
+      TAKT_RETURN_IF_ERROR(team.add({.name = "watchdog", .cpu = -1, .priority = rights ? kWatchdogPriority : 0},
+                                    [&] { watchdog.run(clock); }));
     }
   }
 
   team.await_ready();
   MemoryLock memory_lock;
+  std::optional<CpuLatency> cpu_latency;
   if (rights) {
     team.report(result.rights);
     memory_lock.take(result.rights);
+    cpu_latency.emplace(result.rights);
     result.rights.isolation = result.rights.fifo ? "demotion" : "parking";
   } else {
     result.rights.refused = options.lockstep ? "not asked for: lockstep" : "not asked for";
@@ -249,9 +290,11 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   }
   result.started = host_now() + (options.lockstep ? Duration{} : kLead);
   clock.origin = result.started;
+  walking.store(sequences);
   team.release();
   finished.wait([sequences](std::uint32_t value) { return value == sequences; });
   const Duration span = host_now() - result.started;
+  watchdog.stop();
   for (const auto& stage : plan.stages) {
     if (stage != nullptr) stage->quit();
   }
@@ -259,6 +302,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
 
   result.hyperperiods_run = boundary.entered();
   result.stopped = boundary.stopped();
+  result.watchdog_trips = watchdog.trips();
   result.core_busy = busy_shares(plan, span);
   return result;
 }

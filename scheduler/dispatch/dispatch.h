@@ -95,12 +95,24 @@ class StageHost {
   virtual void finish(const Job& job) = 0;
 };
 
+// What the watchdog saw, at the end of a hyperperiod and when a dispatcher is behind the table.
+struct WatchdogReport {
+  TableTime now;
+  std::uint64_t hyperperiod = 0;
+  std::uint64_t trips = 0;            // so far
+  std::optional<std::uint32_t> core;  // whose dispatcher is behind; nullopt: all is well, a sign of life
+  TableTime reached;                  // where that dispatcher is
+};
+
 struct DispatchOptions {
   bool lockstep = false;
   std::uint64_t hyperperiods = 0;           // how many to run
   double rate = 1.0;                        // real time only: table seconds per host second
   bool realtime_rights = true;              // try SCHED_FIFO, affinity, mlockall; what was refused is reported
   const std::atomic<bool>* stop = nullptr;  // graceful stop: checked at every hyperperiod boundary
+  std::atomic<bool>* ended = nullptr;       // set when the table is over and only jobs that are late are waited for
+  // Real time: on the watchdog's thread, above all others; allocates nothing, waits for nothing.
+  std::function<void(const WatchdogReport&)> watchdog;
   // Lockstep only: the record of every job of an earlier run, whose starts, inputs, skips, variants, aborts and
   // publications are repeated instead of decided. nullptr for a job that it did not come to: skipped here too.
   std::function<const JobRecord*(std::uint32_t stage, std::uint64_t job)> reproduce;
@@ -112,6 +124,8 @@ struct RealtimeRights {
   bool affinity = false;
   bool memory_locked = false;
   std::string refused;  // in words, "" when all were granted
+  // Why the cores may sleep so deeply that they wake up late, in words; "" when they are kept from it, or cannot.
+  std::string deep_sleep;
   // How a worker that has not finished in time loses its core: "demotion" (SCHED_IDLE), "parking" (a signal), or ""
   // where virtual time waits for everybody.
   std::string isolation;
@@ -121,9 +135,10 @@ struct DispatchResult {
   std::uint64_t hyperperiods_run = 0;
   bool stopped = false;
   RealtimeRights rights;
-  HostTime started;               // host time of table time 0 (real time)
-  std::vector<double> core_busy;  // share of the run each core spent in jobs, by core
-  Duration accounting;            // what keeping account of one job costs the timed threads, measured before the run
+  HostTime started;                  // host time of table time 0 (real time)
+  std::uint64_t watchdog_trips = 0;  // slot ends to which a dispatcher came later than its guard
+  std::vector<double> core_busy;     // share of the run each core spent in jobs, by core
+  Duration accounting;               // what keeping account of one job costs the timed threads, measured before the run
 };
 
 // Whether every part of the table can be executed: segments on units, mutexes and a phase lock cannot yet.

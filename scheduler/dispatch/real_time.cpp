@@ -16,9 +16,11 @@ void sleep_until(HostTime instant) {
 
 }  // namespace
 
-CoreDispatcher::CoreDispatcher(const RunPlan& plan, Boundary& boundary, std::uint64_t hyperperiods, std::uint32_t core)
+CoreDispatcher::CoreDispatcher(const RunPlan& plan, Boundary& boundary, Watchdog& watchdog, std::uint64_t hyperperiods,
+                               std::uint32_t core)
     : plan_(plan),
       boundary_(boundary),
+      watchdog_(watchdog),
       hyperperiods_(hyperperiods),
       core_(core),
       events_(events_of_core(plan.problem, plan.schedule, core)),
@@ -51,7 +53,7 @@ void CoreDispatcher::run(const TableClock& clock) {
       start(plan_.job_of(event.slot, h));
     }
   }
-  drain();
+  watchdog_.done(core_);
 }
 
 void CoreDispatcher::sleep_to(TableTime target) {
@@ -70,6 +72,7 @@ void CoreDispatcher::sleep_to(TableTime target) {
 void CoreDispatcher::wake_at(TableTime instant) {
   sleep_until(clock_.host(instant));
   last_wake_ = std::max(last_wake_, instant);
+  watchdog_.reached(core_, last_wake_);
   conclude(instant);
   isolate(instant);
 }

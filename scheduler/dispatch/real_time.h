@@ -7,16 +7,19 @@
 #include "scheduler/dispatch/boundary.h"
 #include "scheduler/dispatch/run_plan.h"
 #include "scheduler/dispatch/table_clock.h"
+#include "scheduler/dispatch/watchdog.h"
 
 namespace takt::sched {
 
 class CoreDispatcher {
  public:
-  CoreDispatcher(const RunPlan& plan, Boundary& boundary, std::uint64_t hyperperiods, std::uint32_t core);
+  CoreDispatcher(const RunPlan& plan, Boundary& boundary, Watchdog& watchdog, std::uint64_t hyperperiods,
+                 std::uint32_t core);
 
   [[nodiscard]] bool idle() const { return events_.empty(); }
-  // Walks every hyperperiod, then waits for what is still running. Body of the dispatcher's thread.
+  // Walks every hyperperiod; drain() then waits for what is still running. Both in the dispatcher's thread.
   void run(const TableClock& clock);
+  void drain();
 
  private:
   // A worker of this core.
@@ -38,10 +41,10 @@ class CoreDispatcher {
   void start(const Job& job);
   void lead(StageRun& stage, const Job& job);
   void follow(StageRun& stage, const Job& job);
-  void drain();
 
   const RunPlan& plan_;
   Boundary& boundary_;
+  Watchdog& watchdog_;
   const std::uint64_t hyperperiods_;
   const std::uint32_t core_;
   const std::vector<Event> events_;

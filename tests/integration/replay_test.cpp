@@ -7,6 +7,8 @@
 #include <map>
 #include <thread>
 
+#include "pipeline/report/report.h"
+#include "pipeline/report/run_folder.h"
 #include "pipeline/report/verdict.h"
 #include "tests/integration/rewritten_log.h"
 #include "tests/integration/shipped.h"
@@ -109,6 +111,56 @@ TEST_F(Replay, AStallOfTheFeederChangesNothingInLockstep) {
   EXPECT_THAT(joined(reference.environment.warnings), ::testing::Not(HasSubstr("clock check")));
   options.through = stall(40, std::chrono::milliseconds(60));
   EXPECT_EQ(digests_of(run()), digests_of(reference));
+}
+
+// A real run in which a stage overruns each of its jobs and is given up, another one skips after each, a third one is
+// discarded now and then, and the feeder stalls: its run folder alone gives the same bytes again.
+TEST_F(Replay, ARunFullOfMissesIsReproducedFromItsFolder) {
+  pipeline::PipelineConfig with = *config;
+  sched::Schedule table = *schedule;
+  const std::size_t camera = stage("camera_detect"), lidar = stage("lidar_detect");
+  with.problem.stages[camera].overrun = sched::OverrunPolicy::kAbort;
+  with.problem.stages[lidar].overrun = sched::OverrunPolicy::kSkipNext;
+  // Budgets that no job can keep; the slots stay.
+  for (const std::size_t s : {camera, lidar}) table.choices[s].budget.time = nanoseconds(1);
+  options.lockstep = false;
+  options.max_hyperperiods = 15;
+  options.through = stall(150, std::chrono::milliseconds(250));
+  auto wild = pipeline::run_pipeline(with, table, options);
+  ASSERT_TRUE(wild) << wild.error().message;
+  std::map<sched::Reason, int> reasons;
+  int aborted = 0, published = 0;
+  for (const sched::JobRecord& record : wild->records) {
+    ++reasons[record.reason];
+    aborted += (record.flags & sched::kFlagAborted) != 0 ? 1 : 0;
+    published += record.published;
+  }
+  EXPECT_GT(aborted, 0);
+  EXPECT_GT(reasons[sched::Reason::kSkipNext], 0);
+  EXPECT_GT(published, 0);
+
+  const std::string folder = std::string(TAKT_BINARY_DIR) + "/reproduce-test-" + std::to_string(::getpid());
+  wild->run_folder = folder;
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(pipeline::write_run(*wild, folder));
+  const auto before = pipeline::load_run(folder);
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(before) << before.error().message;
+
+  pipeline::RunOptions again = lockstep(kDrive, transport::Backend::kLocal);
+  again.reproduce = &*before;
+  auto repeated = pipeline::run_pipeline(with, before->schedule, again);
+  ASSERT_TRUE(repeated) << repeated.error().message;
+  EXPECT_EQ(digests_of(*repeated), digests_of(*wild));
+  ASSERT_EQ(repeated->records.size(), wild->records.size());
+  for (std::size_t i = 0; i < wild->records.size(); ++i) {
+    const sched::JobRecord &a = wild->records[i], &b = repeated->records[i];
+    EXPECT_EQ(a.job_class, b.job_class) << config->stages[a.stage].name << ' ' << a.job;
+    EXPECT_EQ(a.reason, b.reason) << config->stages[a.stage].name << ' ' << a.job;
+    EXPECT_EQ(a.output, b.output) << config->stages[a.stage].name << ' ' << a.job;
+  }
+  again.view.start = "1.0";
+  EXPECT_FALSE(pipeline::run_pipeline(with, before->schedule, again));
 }
 
 // Real time: while the feeder stands still samples are missing; whatever is used later is the same sample as ever.

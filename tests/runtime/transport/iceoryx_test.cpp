@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "iceoryx_posh/popo/untyped_subscriber.hpp"
+#include "iceoryx_posh/popo/wait_set.hpp"
 #include "iceoryx_posh/runtime/posh_runtime.hpp"
 #include "tests/runtime/transport/child_process.h"
 #include "tests/runtime/transport/specs.h"
@@ -109,6 +110,29 @@ int greedy_role(const std::string&) {
   tell("ready");
   wait_for_parent();
   return 0;
+}
+
+// Subscribes to an export topic: keeps everything ("greedy"), takes a chunk now and then ("slow"), or waits for each
+// with a WaitSet ("waitset").
+int observer_role(const std::string& kind) {
+  iox::runtime::PoshRuntime::initRuntime(
+      iox::RuntimeName_t(iox::cxx::TruncateToCapacity, ("observer-" + kind).c_str()));
+  iox::popo::SubscriberOptions options;
+  options.queueCapacity = kind == "greedy" ? 4 : 2;
+  iox::popo::UntypedSubscriber in({"takt", "export", "/export/t"}, options);
+  iox::popo::WaitSet<> waitset;
+  if (kind == "waitset") waitset.attachState(in, iox::popo::SubscriberState::HAS_DATA).or_else([](auto) {});
+  while (in.getSubscriptionState() != iox::SubscribeState::SUBSCRIBED) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  tell("ready");
+  for (;;) {  // until it is killed
+    if (kind == "waitset") waitset.timedWait(iox::units::Duration::fromMilliseconds(100));
+    if (kind == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    in.take().and_then([&](const void* payload) {
+      if (kind != "greedy") in.release(payload);
+    });
+  }
 }
 
 // --- tests -----------------------------------------------------------------------------------------------------------
@@ -298,6 +322,64 @@ TEST(Iceoryx, AnUndeclaredSubscriberIsFoundAndNeverAborts) {
   EXPECT_GT(out->refused_loans(), 80u);
 }
 
+TEST(Iceoryx, ObserversOfExportTopicsTouchNoTimedOne) {
+  TransportSpec spec = plain_spec(Backend::kIceoryxEmbedded);
+  spec.external_clients = true;
+  TopicSpec exported = topic("/export/t", kCapacity, 1, {});
+  exported.exported = 8;
+  spec.topics.push_back(exported);
+  give_export_classes(spec);
+  auto transport = make_transport(spec);
+  ASSERT_TRUE(transport) << transport.error().message;
+  auto out = *(*transport)->publisher("/t");
+  auto in = *(*transport)->subscriber("/t", "here");
+  auto to_all = *(*transport)->publisher("/export/t");
+  ASSERT_TRUE((*transport)->wait_connected());
+
+  std::uint64_t job = 0;
+  const auto publish_and_take = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      publish(*out, job);
+      const ChunkView chunk = in->take();
+      ASSERT_TRUE(chunk);
+      EXPECT_EQ(chunk.header->job, job);
+      EXPECT_TRUE(filled_with(chunk, job));
+      in->release(chunk);
+      ++job;
+      if (const Publisher::Loan loan = to_all->loan()) {
+        loan.header->payload_bytes = 8;
+        to_all->publish(loan);
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  };
+  publish_and_take(50);
+  EXPECT_EQ(to_all->refused_loans(), 0u);
+  for (const std::string kind : {"slow", "waitset", "greedy"}) {
+    ChildProcess observer({"--observer", kind});
+    ASSERT_EQ(observer.line(), "ready");
+    publish_and_take(300);
+    // Valid only if the greedy one really has every chunk.
+    if (kind == "greedy") {
+      EXPECT_GT(to_all->refused_loans(), 200u);
+    } else {
+      EXPECT_EQ(to_all->refused_loans(), 0u) << kind;
+    }
+    observer.kill();
+    EXPECT_EQ(observer.finish(), -1);
+    publish_and_take(50);
+  }
+  EXPECT_EQ(out->refused_loans(), 0u);
+  EXPECT_EQ(in->lost(), 0u);
+  EXPECT_TRUE((*transport)->undeclared_subscribers().empty());
+  // What the dead one kept comes back.
+  EXPECT_TRUE(eventually([&] {
+    const Publisher::Loan loan = to_all->loan();
+    if (loan) to_all->discard(loan);
+    return static_cast<bool>(loan);
+  }));
+}
+
 TEST(IceoryxDeathTest, TheLibrarysReasonIsPrintedBeforeItEndsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_DEATH(
@@ -318,6 +400,7 @@ int run_role(const std::string& role, const std::string& argument) {
   if (role == "--client") return client_role(argument);
   if (role == "--holder") return holder_role(argument);
   if (role == "--greedy") return greedy_role(argument);
+  if (role == "--observer") return observer_role(argument);
   return -1;
 }
 

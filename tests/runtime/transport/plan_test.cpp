@@ -44,6 +44,26 @@ TEST(PoolPlan, ClassIsWhatTheLibraryNeeds) {
   }
 }
 
+TEST(PoolPlan, EveryExportTopicHasAClassOfItsOwnAboveAllTimedOnes) {
+  TransportSpec spec =
+      spec_of(Backend::kLocal, {topic("/large", 100'000, 1, {{"in", 2, 1}}), topic("/e1", 100, 1, {}),
+                                topic("/small", 100, 1, {{"in", 2, 1}}), topic("/e2", 100'000, 1, {})});
+  spec.topics[1].exported = 8;
+  spec.topics[3].exported = 5;
+  const auto refused = plan_pools(spec);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kConfiguration);
+  give_export_classes(spec);
+  const auto plan = plan_pools(spec);
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_EQ(plan->pools.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(plan->pools[i].topics.size(), 1u);
+  EXPECT_EQ(plan->pools[1].topics[0], "/large");
+  EXPECT_EQ(plan->pools[2].topics[0], "/e1");
+  EXPECT_EQ(plan->pools[3].topics[0], "/e2");
+  EXPECT_EQ(plan->pools[2].chunks, 1u + 1u + 8u);
+}
+
 TEST(PoolPlan, EqualClassesShareAPoolInAscendingOrder) {
   const auto plan = plan_pools(spec_of(
       Backend::kLocal, {topic("/large", 5000, 1, {}), topic("/a", 100, 1, {{"s", 1, 1}}), topic("/b", 100, 1, {})}));

@@ -376,6 +376,48 @@ TEST(RealTime, ThreadsHaveTheRightsThatTheResultClaims) {
   if (!rights.fifo || !rights.affinity) GTEST_SKIP() << "not granted here: " << rights.refused;
 }
 
+TEST(Watchdog, SpeaksOnceInAHyperperiodAndWhenADispatcherIsBehind) {
+  // The latch, which runs in the dispatcher, blocks once until the watchdog has said so.
+  class BlockingHost final : public FakeHost {
+   public:
+    bool latch(const Job& job, Duration patience, JobRecord& record) override {
+      const HostTime limit = host_now() + seconds(20);
+      while (job.number == 2 && trips == 0 && host_now() < limit) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      return FakeHost::latch(job, patience, record);
+    }
+    std::atomic<std::uint64_t> trips{0};
+  };
+  TableBuilder table(milliseconds(20), 1);
+  const auto stage = table.stage("stage", 1, milliseconds(1), seconds(60));
+  table.slot(stage, 0, {0}, 0, 8);
+  BlockingHost host;
+  Records records;
+  std::vector<WatchdogReport> reports;
+  reports.reserve(100);
+  DispatchOptions options = real_time(6);
+  options.watchdog = [&](const WatchdogReport& report) {
+    reports.push_back(report);
+    if (report.core) host.trips.fetch_add(1);
+  };
+  std::atomic<bool> ended{false};
+  options.ended = &ended;
+  const auto result = test::run(table, {&host}, options, records);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(ended);
+  EXPECT_GE(result->watchdog_trips, 1U);
+  std::uint64_t signs_of_life = 0;
+  for (const WatchdogReport& report : reports) {
+    signs_of_life += report.core ? 0 : 1;
+    if (report.core) {
+      EXPECT_LT(report.reached, report.now);
+    }
+  }
+  EXPECT_GE(signs_of_life, 1U);
+  EXPECT_LE(signs_of_life, 6U);
+}
+
 TEST(RealTime, WithoutAskingThreadsStayOrdinary) {
   TableBuilder table(milliseconds(20), 1);
   const auto stage = table.stage("stage", 1, milliseconds(1), seconds(60));
