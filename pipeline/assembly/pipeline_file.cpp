@@ -193,6 +193,15 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
   std::vector<sched::Sensor> timing;
   for (const sensors::RigSensor& sensor : config.rig->sensors) timing.push_back(timing_of(sensor));
   config.problem = sched::read_problem(root, config.name, board, timing);
+  // The rig says where the reference of a phase lock lies; the jitter of a table that follows it is what is left
+  // between two corrections.
+  if (const auto& lock = config.problem.phase_lock; lock && lock->sensor < config.problem.sensors.size()) {
+    sched::Sensor& reference = config.problem.sensors[lock->sensor];
+    if (reference.phase) {
+      reference.phase->jitter =
+          std::max(reference.phase->jitter, sched::largest_correction(*lock, reference, config.problem.hyperperiod));
+    }
+  }
   config.modes = sched::read_modes(root, config.problem);
 
   std::vector<NamedModel> models;

@@ -427,6 +427,8 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   context.schedule = schedule.hash().low;
   context.sensor_from_table.to_origin = origin;  // table time 0
   context.stop = options.stop;
+  std::optional<PhaseFollower> phase;
+  if (config.problem.phase_lock) context.phase = &phase.emplace(config.problem, context.sensor_from_table);
 
   std::vector<SensorFeed*> feed_of(rig.sensors.size(), nullptr);
   for (std::size_t s = 0; s < rig.sensors.size(); ++s) {
@@ -452,6 +454,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
         TAKT_ASSIGN(auto subscriber, assembly.transport->subscriber(sensor_topic(sensor), input_name(config, c, i)));
         port.samples = std::make_unique<transport::SampleBinder>(std::move(subscriber), feed.ahead + 1);
         port.feed = &feed;
+        port.reference = config.problem.phase_lock && config.problem.phase_lock->sensor == input.source;
         port.latched = feed.latched.back().get();
       } else {
         const auto rate = schedule.choices[input.source].rate;
@@ -534,6 +537,13 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   dispatch_options.hyperperiods = hyperperiods;
   dispatch_options.rate = options.rate;
   dispatch_options.stop = options.stop;
+  if (phase)
+    dispatch_options.correction = [&phase](std::uint64_t hyperperiod) { return phase->correction(hyperperiod); };
+  if (phase && options.reproduce != nullptr) {
+    dispatch_options.correction = [&corrections = options.reproduce->dispatch.corrections](std::uint64_t hyperperiod) {
+      return hyperperiod < corrections.size() ? corrections[hyperperiod] : Duration{};
+    };
+  }
   dispatch_options.watchdog = [&assembly](const sched::WatchdogReport& report) {
     assembly.status->tell(report, assembly.hosts);
   };
@@ -605,6 +615,11 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   if (!options.lockstep) {
     if (!dispatched->rights.refused.empty()) {
       data.environment.warnings.push_back("real-time rights refused: " + dispatched->rights.refused);
+    }
+    if (phase && phase->lost() > 0) {
+      data.environment.warnings.push_back(
+          "the reference of the phase lock was silent for longer than its hold-over at " +
+          std::to_string(phase->lost()) + " boundaries");
     }
     const sched::RealtimeRights& rights = dispatched->rights;
     data.schedule_notes.push_back(rights.isolation == "demotion"

@@ -64,6 +64,7 @@ void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, std
   record.job = selected.chunk.header->job;
   record.capture_ns = selected.chunk.header->capture_ns;
   record.arrival_ns = selected.chunk.header->arrival_ns;
+  if (port.reference) context_.phase->latched({record.capture_ns});
   record.moved = port.feed->ledger.matches(record.job, selected.location) ? 0 : 1;
   input = {selected.chunk, selected.selection == Selection::kRepeat, false};
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pipeline/assembly/feeder.h"
+#include "pipeline/assembly/phase_follower.h"
 #include "pipeline/stages/stage.h"
 #include "runtime/transport/binder.h"
 #include "scheduler/dispatch/dispatch.h"
@@ -21,6 +22,7 @@ struct RunContext {
   ClockMap<TableDomain, SensorDomain> sensor_from_table;
   Feeder* feeder = nullptr;
   const std::atomic<bool>* stop = nullptr;
+  PhaseFollower* phase = nullptr;  // of a table that is locked to a sensor
 };
 
 class PipelineStageHost final : public sched::StageHost {
@@ -30,6 +32,7 @@ class PipelineStageHost final : public sched::StageHost {
     bool required = true;
     std::unique_ptr<transport::SampleBinder> samples;  // sensor inputs
     SensorFeed* feed = nullptr;
+    bool reference = false;  // the table is locked to this sensor
     std::atomic<std::int64_t>* latched = nullptr;
     std::unique_ptr<transport::JobBinder> jobs;  // stage inputs
     const LocationLedger* producer_ledger = nullptr;

@@ -139,6 +139,13 @@ void describe(A& a, T& v) {
   a("stages", v.stages);
   for (std::size_t q = 0; q < kQuantities; ++q) a(name_of(static_cast<Quantity>(q)), v.limits[q]);
 }
+template <class A, pipeline::Like<PhaseLock> T>
+void describe(A& a, T& v) {
+  a("sensor", v.sensor);
+  a("gap_ns", v.gap);
+  a("filter_ns", v.filter);
+  a("hold_over_ns", v.hold_over);
+}
 template <class A, pipeline::Like<Problem> T>
 void describe(A& a, T& v) {
   a("name", v.name);
@@ -147,6 +154,7 @@ void describe(A& a, T& v) {
   a("sensors", v.sensors);
   a("stages", v.stages);
   a("chains", v.chains);
+  a("phase_lock", v.phase_lock);
 }
 template <class A, pipeline::Like<TickClock> T>
 void describe(A& a, T& v) {
@@ -205,6 +213,7 @@ void describe(A& a, T& v) {
   a("stopped", v.stopped);
   a("rights", v.rights);
   a("watchdog_trips", v.watchdog_trips);
+  a("corrections_ns", v.corrections);
   a("started_ns", v.started);
   a("core_busy", v.core_busy);
   a("accounting_ns", v.accounting);

@@ -35,6 +35,7 @@ Status check(const Problem& problem, const Schedule& schedule, const std::vector
              const DispatchOptions& options) {
   TAKT_RETURN_IF_ERROR(can_dispatch(problem, schedule));
   if (options.reproduce && !options.lockstep) return inconsistent("only virtual time reproduces a run");
+  if (problem.phase_lock && !options.correction) return inconsistent("nobody says how its phase is to be corrected");
   if (!(options.rate > 0)) return fail(Code::kUsage, "the replay rate must be above 0");
   if (hosts.size() != problem.stages.size() || schedule.choices.size() != problem.stages.size()) {
     return inconsistent("stages, choices and hosts differ in number");
@@ -171,6 +172,14 @@ class CpuLatency {
   int file_;
 };
 
+// What the options say of a locked table, within what its gap holds.
+Boundary::Correction correction_of(const Problem& problem, const DispatchOptions& options) {
+  if (!problem.phase_lock || !options.correction) return {};
+  const PhaseLock& lock = *problem.phase_lock;
+  const Duration largest = largest_correction(lock, problem.sensors[lock.sensor], problem.hyperperiod);
+  return [largest, &options](std::uint64_t h) { return std::clamp(options.correction(h), -largest, largest); };
+}
+
 std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
   std::vector<double> busy(plan.problem.board.cores.size(), 0.0);
   if (span.ns <= 0) return busy;
@@ -211,12 +220,6 @@ Status can_dispatch(const Problem& problem, const Schedule& schedule) {
       }
     }
   }
-  if (problem.phase_lock) {
-    return fail(Code::kConfiguration, "the table is locked to the stamps of '" +
-                                          problem.sensors[problem.phase_lock->sensor].name +
-                                          "', and no dispatcher corrects its phase yet: `takt schedule` plans and "
-                                          "proves it. To run it, leave out 'phase_lock'");
-  }
   return {};
 }
 
@@ -224,7 +227,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
                                 const DispatchOptions& options, const RecordSink& sink) {
   TAKT_RETURN_IF_ERROR(check(problem, schedule, stages, options));
   const RunPlan plan = make_plan(problem, schedule, stages, sink);
-  Boundary boundary(options.hyperperiods, options.stop);
+  Boundary boundary(options.hyperperiods, options.stop, correction_of(problem, options));
   DispatchResult result;
   // A job is read six times: by its dispatcher around latch and publication, by its worker around the run.
   result.accounting = ThreadCost::of_a_reading() * 6;
@@ -234,7 +237,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   std::vector<CoreDispatcher> dispatchers;
   dispatchers.reserve(problem.board.cores.size());
   TableClock clock{.origin = {}, .rate = options.rate};
-  Watchdog watchdog(problem, schedule, options.hyperperiods, options.watchdog);
+  Watchdog watchdog(problem, schedule, boundary, options.hyperperiods, options.watchdog);
   std::atomic<std::uint32_t> walking{0};  // dispatchers that are not at the end of the table
   Futex finished;
   const auto finish = [&finished] {
@@ -302,6 +305,9 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
 
   result.hyperperiods_run = boundary.entered();
   result.stopped = boundary.stopped();
+  for (std::uint64_t h = 0; boundary.corrects() && h < boundary.entered(); ++h) {
+    result.corrections.push_back(h == 0 ? Duration{} : boundary.offset(h) - boundary.offset(h - 1));
+  }
   result.watchdog_trips = watchdog.trips();
   result.core_busy = busy_shares(plan, span);
   return result;

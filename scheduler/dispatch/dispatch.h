@@ -110,7 +110,11 @@ struct DispatchOptions {
   double rate = 1.0;                        // real time only: table seconds per host second
   bool realtime_rights = true;              // try SCHED_FIFO, affinity, mlockall; what was refused is reported
   const std::atomic<bool>* stop = nullptr;  // graceful stop: checked at every hyperperiod boundary
-  std::atomic<bool>* ended = nullptr;       // set when the table is over and only jobs that are late are waited for
+  // For a table that is locked to a sensor (Problem::phase_lock): how much later hyperperiod h > 0 begins, asked once
+  // for each where the gap before it begins, when all jobs of the hyperperiod before have latched their inputs. What is
+  // beyond largest_correction() is cut. Dispatcher thread.
+  std::function<Duration(std::uint64_t h)> correction;
+  std::atomic<bool>* ended = nullptr;  // set when the table is over and only jobs that are late are waited for
   // Real time: on the watchdog's thread, above all others; allocates nothing, waits for nothing.
   std::function<void(const WatchdogReport&)> watchdog;
   // Lockstep only: the record of every job of an earlier run, whose starts, inputs, skips, variants, aborts and
@@ -135,13 +139,14 @@ struct DispatchResult {
   std::uint64_t hyperperiods_run = 0;
   bool stopped = false;
   RealtimeRights rights;
-  HostTime started;                  // host time of table time 0 (real time)
-  std::uint64_t watchdog_trips = 0;  // slot ends to which a dispatcher came later than its guard
-  std::vector<double> core_busy;     // share of the run each core spent in jobs, by core
-  Duration accounting;               // what keeping account of one job costs the timed threads, measured before the run
+  HostTime started;                   // host time of table time 0 (real time)
+  std::uint64_t watchdog_trips = 0;   // slot ends to which a dispatcher came later than its guard
+  std::vector<Duration> corrections;  // of the phase, by hyperperiod; empty: the clock is free
+  std::vector<double> core_busy;      // share of the run each core spent in jobs, by core
+  Duration accounting;  // what keeping account of one job costs the timed threads, measured before the run
 };
 
-// Whether every part of the table can be executed: segments on units, mutexes and a phase lock cannot yet.
+// Whether every part of the table can be executed: segments on units cannot yet.
 // kConfiguration names the first that cannot.
 Status can_dispatch(const Problem& problem, const Schedule& schedule);
 

@@ -47,10 +47,16 @@ void Sequencer::run() {
   std::uint64_t limit = hyperperiods_;
   std::uint64_t entered = 0;
   for (std::uint64_t h = 0; h < limit || h - limit < tail; ++h) {
+    Duration offset;
+    if (boundary_.corrects() && h < limit) {
+      if (!boundary_.enter(h)) break;
+      offset = boundary_.offset(h);
+      ++entered;
+    }
     for (const Event& event : events_) {
       if (event.shift > h || h - event.shift >= limit) continue;
       if (event.kind == EventKind::kSlotEnd) {
-        conclude(plan_.job_of(event.slot, h - event.shift));
+        conclude(plan_.job_of(event.slot, h - event.shift, offset));
         continue;
       }
       if (entered == h) {
@@ -60,7 +66,7 @@ void Sequencer::run() {
         }
         ++entered;
       }
-      start(plan_.job_of(event.slot, h));
+      start(plan_.job_of(event.slot, h, offset));
     }
   }
 }

@@ -39,9 +39,16 @@ void CoreDispatcher::run(const TableClock& clock) {
   std::uint64_t limit = hyperperiods_;
   std::uint64_t entered = 0;
   for (std::uint64_t h = 0; h < limit || h - limit < tail; ++h) {
+    if (boundary_.corrects() && h < limit) {
+      // The gap is free of slots, so that nothing of the hyperperiod before is still to come.
+      if (h > 0) sleep_to(plan_.decision_at(h) + offset_);
+      if (!boundary_.enter(h)) break;
+      offset_ = boundary_.offset(h);
+      ++entered;
+    }
     for (const Event& event : events_) {
       if (event.shift > h || h - event.shift >= limit) continue;
-      sleep_to(instant_of(event, h, plan_.schedule.clock));
+      sleep_to(instant_of(event, h, plan_.schedule.clock) + offset_);
       if (event.kind != EventKind::kStart) continue;
       if (entered == h) {
         if (!boundary_.enter(h)) {
@@ -50,7 +57,7 @@ void CoreDispatcher::run(const TableClock& clock) {
         }
         ++entered;
       }
-      start(plan_.job_of(event.slot, h));
+      start(plan_.job_of(event.slot, h, offset_));
     }
   }
   watchdog_.done(core_);

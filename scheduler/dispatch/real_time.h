@@ -52,6 +52,7 @@ class CoreDispatcher {
   std::vector<StageRun*> published_;        // stages that this dispatcher publishes
   std::vector<std::uint32_t> last_follow_;  // by stage: tag of the last gang start that another dispatcher leads
   TableClock clock_;
+  Duration offset_;  // of this hyperperiod, by corrections of the phase
   TableTime last_wake_;
 };
 

@@ -24,19 +24,25 @@ struct RunPlan {
 
   [[nodiscard]] StageRun& stage_of(const Event& event) const { return *stages[schedule.slots[event.slot].stage]; }
 
-  // The slot's job of hyperperiod `hyperperiod`.
-  [[nodiscard]] Job job_of(std::uint32_t slot, std::uint64_t hyperperiod) const {
+  // The slot's job of hyperperiod `hyperperiod`, which begins `offset` later than without corrections of the phase.
+  [[nodiscard]] Job job_of(std::uint32_t slot, std::uint64_t hyperperiod, Duration offset = {}) const {
     const Slot& s = schedule.slots[slot];
     const auto rate = static_cast<std::uint64_t>(schedule.choices[s.stage].rate);
     return {.slot = slot,
             .stage = s.stage,
             .number = hyperperiod * rate + s.job,
             .hyperperiod = hyperperiod,
-            .nominal_start = schedule.clock.start_at(hyperperiod, s.start),
-            .slot_end = schedule.clock.end_at(hyperperiod, s.end)};
+            .nominal_start = schedule.clock.start_at(hyperperiod, s.start) + offset,
+            .slot_end = schedule.clock.end_at(hyperperiod, s.end) + offset};
   }
   [[nodiscard]] TableTime publish_at(const Job& job) const {
-    return schedule.clock.start_at(job.hyperperiod, publish_ticks[job.slot]);
+    const Duration into_slot = schedule.clock.start_at(job.hyperperiod, publish_ticks[job.slot]) -
+                               schedule.clock.start_at(job.hyperperiod, schedule.slots[job.slot].start);
+    return job.nominal_start + into_slot;
+  }
+  // When the boundary before hyperperiod h is decided, on a locked clock: where the gap before it begins.
+  [[nodiscard]] TableTime decision_at(std::uint64_t h) const {
+    return schedule.clock.start_at(h, 0) - problem.phase_lock->gap;
   }
 };
 

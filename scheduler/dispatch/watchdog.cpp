@@ -6,10 +6,11 @@
 
 namespace takt::sched {
 
-Watchdog::Watchdog(const Problem& problem, const Schedule& schedule, std::uint64_t hyperperiods,
-                   const std::function<void(const WatchdogReport&)>& report)
+Watchdog::Watchdog(const Problem& problem, const Schedule& schedule, const Boundary& boundary,
+                   std::uint64_t hyperperiods, const std::function<void(const WatchdogReport&)>& report)
     : problem_(problem),
       schedule_(schedule),
+      boundary_(boundary),
       hyperperiods_(hyperperiods),
       report_(report),
       reached_(problem.board.cores.size()) {
@@ -30,7 +31,8 @@ void Watchdog::run(const TableClock& clock) {
   WatchdogReport report;
   for (std::uint64_t h = 0; h < hyperperiods_; ++h) {
     for (const Look& look : looks_) {
-      const TableTime end = schedule_.clock.end_at(h, look.tick);
+      // A boundary moves by less than the guard at once, so the newest offset is good enough before that of h is known.
+      const TableTime end = schedule_.clock.end_at(h, look.tick) + boundary_.newest_offset();
       const Duration guard = problem_.board.cores[look.core].wakeup_window;
       if (!sleep_until(clock.host(end + guard))) return;
       // A watchdog that is woken late itself, as all threads of a stalled machine are, gives the dispatcher, which is

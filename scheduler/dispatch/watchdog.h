@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "scheduler/dispatch/boundary.h"
 #include "scheduler/dispatch/dispatch.h"
 #include "scheduler/dispatch/futex.h"
 #include "scheduler/dispatch/table_clock.h"
@@ -18,7 +19,7 @@ namespace takt::sched {
 class Watchdog {
  public:
   // The guard of a core is its wake-up window: a dispatcher that comes later would start its next slot late.
-  Watchdog(const Problem& problem, const Schedule& schedule, std::uint64_t hyperperiods,
+  Watchdog(const Problem& problem, const Schedule& schedule, const Boundary& boundary, std::uint64_t hyperperiods,
            const std::function<void(const WatchdogReport&)>& report);
 
   // Dispatcher of a core: it has come to this instant of the table. Any thread.
@@ -40,6 +41,7 @@ class Watchdog {
 
   const Problem& problem_;
   const Schedule& schedule_;
+  const Boundary& boundary_;
   const std::uint64_t hyperperiods_;
   const std::function<void(const WatchdogReport&)>& report_;
   std::vector<Look> looks_;  // by tick

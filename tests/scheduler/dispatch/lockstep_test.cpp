@@ -151,6 +151,57 @@ TEST(Lockstep, ARefusedJobIsDiscardedFinishedAndRecorded) {
   EXPECT_EQ(world.lidar_host.runs, 4);  // two jobs of two parts
 }
 
+TEST(Lockstep, CorrectionsMoveEveryLaterHyperperiodAndNothingInside) {
+  TableBuilder table(milliseconds(20), 2);
+  const auto stage = table.stage("stage", 2, milliseconds(1));
+  table.slot(stage, 0, {0}, 1, 4);
+  table.slot(stage, 1, {0}, 11, 14);
+  Sensor sensor;
+  sensor.name = "camera";
+  sensor.period = milliseconds(20);
+  sensor.drift_ppm = 1000;  // 20 us in a hyperperiod
+  sensor.phase = Sensor::Phase{{}, milliseconds(1)};
+  table.problem.sensors = {sensor};
+  table.problem.phase_lock =
+      PhaseLock{.sensor = 0, .gap = milliseconds(2), .filter = microseconds(10), .hold_over = {}};
+  FakeHost host;
+  Records records;
+  DispatchOptions options = lockstep(4);
+  ASSERT_FALSE(test::run(table, {&host}, options, records));  // nobody corrects it
+  std::vector<std::uint64_t> asked;
+  options.correction = [&asked](std::uint64_t h) {
+    asked.push_back(h);
+    return h == 2 ? -milliseconds(1) : microseconds(25);  // the former is more than the gap holds
+  };
+  const auto result = test::run(table, {&host}, options, records);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(asked, (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(result->corrections, (std::vector<Duration>{{}, microseconds(25), -microseconds(30), microseconds(25)}));
+  const std::int64_t offsets[] = {0, 25'000, -5'000, 20'000};
+  for (const JobRecord& record : records.of_stage(stage)) {
+    const Slot& slot = table.schedule.slots[record.slot];
+    const std::int64_t offset = offsets[record.hyperperiod];
+    EXPECT_EQ(record.nominal_start, table.schedule.clock.start_at(record.hyperperiod, slot.start).ns + offset);
+    EXPECT_EQ(record.slot_end, table.schedule.clock.end_at(record.hyperperiod, slot.end).ns + offset);
+  }
+  // The same on the real clock: starts follow the corrections, and never come before them.
+  FakeHost real_host;
+  Records real_records;
+  options.lockstep = false;
+  const auto real = test::run(table, {&real_host}, options, real_records);
+  ASSERT_TRUE(real) << real.error().message;
+  EXPECT_EQ(real->corrections, result->corrections);
+  ASSERT_EQ(real_records.all().size(), records.all().size());
+  for (const JobRecord& record : real_records.all()) {
+    const Slot& slot = table.schedule.slots[record.slot];
+    EXPECT_EQ(record.nominal_start,
+              table.schedule.clock.start_at(record.hyperperiod, slot.start).ns + offsets[record.hyperperiod]);
+    if (record.actual_start != kNever) {
+      EXPECT_GE(record.actual_start, record.nominal_start);
+    }
+  }
+}
+
 TEST(Lockstep, AStopEndsAtTheHyperperiodBoundary) {
   World world(1);
   std::atomic<bool> stop{false};
