@@ -8,9 +8,10 @@ namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
 
-// Of an exponential filter: a new value counts for a quarter, so that the jitter of single stamps hardly moves the
-// table.
-constexpr std::int64_t kFilter = 4;
+// An alpha-beta filter: it follows a constant drift without lag, and the jitter of single stamps hardly moves the
+// table. Gains of the position and of the rate; critically damped for these (beta = alpha^2 / (2 - alpha), rounded).
+constexpr std::int64_t kAlphaInverse = 2;
+constexpr std::int64_t kBetaInverse = 6;
 
 // Into [-period / 2, period / 2).
 std::int64_t centred(std::int64_t value, std::int64_t period) {
@@ -22,7 +23,13 @@ std::int64_t centred(std::int64_t value, std::int64_t period) {
 
 PhaseFollower::PhaseFollower(const sched::Problem& problem,
                              const ClockMap<TableDomain, SensorDomain>& sensor_from_table)
-    : problem_(problem), map_(sensor_from_table), newest_(kNone), judged_(kNone) {}
+    : problem_(problem), map_(sensor_from_table), newest_(kNone), judged_(kNone) {
+  sched::PhaseLock without_filter = *problem.phase_lock;
+  const sched::Sensor& sensor = problem.sensors[without_filter.sensor];
+  largest_correction_ = sched::largest_correction(without_filter, sensor, problem.hyperperiod);
+  without_filter.filter = {};
+  largest_rate_ = sched::largest_correction(without_filter, sensor, problem.hyperperiod);
+}
 
 void PhaseFollower::latched(SensorTime stamp) {
   std::int64_t seen = newest_.load();
@@ -34,22 +41,24 @@ Duration PhaseFollower::correction(std::uint64_t h) {
   const sched::PhaseLock& lock = *problem_.phase_lock;
   const sched::Sensor& sensor = problem_.sensors[lock.sensor];
   const std::int64_t newest = newest_.load();
+  if (newest == kNone) return {};
+  Duration correction = rate_;
   if (newest == judged_) {
-    // Held over: the table runs on as it is. The clock map is that of the run, so this is the time since the last
-    // stamp.
+    // Held over: the table goes on at the rate seen last.
     const SensorTime now =
         map_.map_unchecked(TableTime{static_cast<std::int64_t>(h) * problem_.hyperperiod.ns} + offset_);
-    if (newest != kNone && now - SensorTime{newest} > lock.hold_over + sensor.period) ++lost_;
-    return {};
+    if (now - SensorTime{newest} > lock.hold_over + sensor.period) ++lost_;
+  } else {
+    const std::int64_t in_table = newest - map_.to_origin.ns + map_.from_origin.ns - offset_.ns;
+    const std::int64_t planned = sensor.phase->offset.ns + sensor.phase->jitter.ns / 2;
+    const Duration predicted = estimate_ + (judged_ == kNone ? Duration{} : rate_);
+    const Duration surprise{centred(in_table - planned, sensor.period.ns) - predicted.ns};
+    estimate_ = predicted + Duration{surprise.ns / kAlphaInverse};
+    rate_ = std::clamp(rate_ + Duration{surprise.ns / kBetaInverse}, -largest_rate_, largest_rate_);
+    judged_ = newest;
+    correction = std::clamp(estimate_, -largest_correction_, largest_correction_);
+    estimate_ = estimate_ - correction;
   }
-  judged_ = newest;
-  const std::int64_t in_table = newest - map_.to_origin.ns + map_.from_origin.ns - offset_.ns;
-  const std::int64_t planned = sensor.phase->offset.ns + sensor.phase->jitter.ns / 2;
-  const std::int64_t error = centred(in_table - planned, sensor.period.ns);
-  estimate_.ns += (error - estimate_.ns) / kFilter;
-  const Duration largest = sched::largest_correction(lock, sensor, problem_.hyperperiod);
-  const Duration correction = std::clamp(estimate_, -largest, largest);
-  estimate_ = estimate_ - correction;
   offset_ += correction;
   return correction;
 }

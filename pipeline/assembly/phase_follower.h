@@ -30,7 +30,9 @@ class PhaseFollower {
   std::atomic<std::int64_t> newest_;  // stamp of the newest sample latched, sensor time
   std::int64_t judged_;               // the newest one that the estimate contains
   Duration offset_;                   // sum of all corrections
-  Duration estimate_;                 // filtered: how much later than planned the samples lie
+  // Filtered: how much later than planned the samples lie, and by how much more with each hyperperiod.
+  Duration estimate_, rate_;
+  Duration largest_correction_, largest_rate_;
   std::uint64_t lost_ = 0;
 };
 

@@ -237,6 +237,13 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
   Status sound = sched::check(config.problem);
   if (sound && config.modes) sound = sched::check(*config.modes);
   if (!sound) return fail(Code::kConfiguration, path + ": " + sound.error().message);
+  for (const sched::Stage& stage : config.problem.stages) {
+    const auto named = [&stage](const sched::ModeSpec& mode) { return mode.name == stage.degraded_mode; };
+    if (stage.degraded_mode.empty()) continue;
+    if (config.modes && std::any_of(config.modes->modes.begin(), config.modes->modes.end(), named)) continue;
+    return fail(Code::kConfiguration, path + ": stage '" + stage.name + "' degrades to mode '" + stage.degraded_mode +
+                                          "', which the file does not have");
+  }
   for (std::size_t s = 0; s < config.stages.size(); ++s) {
     for (std::size_t i = 0; i < config.stages[s].connections.size(); ++i) {
       const sched::Input& input = config.problem.stages[s].inputs[i];

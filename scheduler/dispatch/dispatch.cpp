@@ -207,6 +207,10 @@ Status can_dispatch(const Problem& problem, const Schedule& schedule) {
           "has segments, which no dispatcher executes yet: `takt schedule` plans and proves it. To run it, "
           "give it one budget on the cores");
     }
+    if (!stage.degraded_mode.empty()) {
+      return refuse("degrades to mode '" + stage.degraded_mode +
+                    "', and no dispatcher changes between tables yet: name " + "a variant, or choose another policy");
+    }
     if (const auto degraded = degraded_variant(stage, choice.variant)) {
       const std::string& name = stage.variants[*degraded].name;
       const Budget* budget = budget_on(stage, *degraded, static_cast<std::size_t>(std::max(1, choice.budget.cores)));

@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,26 @@ TEST_F(ReplayCommand, LoopsGiveEqualPassesInFoldersOfTheirOwn) {
   EXPECT_TRUE(has("pass-2/report.html"));
   EXPECT_TRUE(has("pass-3/run.json"));
   EXPECT_FALSE(has("pass-4"));
+}
+
+TEST_F(ReplayCommand, AKilledProcessIsStartedAgainAndWrittenDown) {
+  start({"--supervise"});
+  const std::string children = "/proc/" + std::to_string(pid_) + "/task/" + std::to_string(pid_) + "/children";
+  pid_t child = 0;
+  for (int i = 0; i < 2000 && child == 0; ++i) {
+    std::ifstream(children) >> child;
+    if (child == 0) usleep(5000);
+  }
+  ASSERT_GT(child, 0);
+  ASSERT_EQ(kill(child, SIGKILL), 0);
+  EXPECT_EQ(finish(), 0) << screen_;
+  EXPECT_THAT(screen_, HasSubstr("by signal 9"));
+  EXPECT_TRUE(has("report.html"));
+  std::ifstream file(out_ / "supervision.json");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, HasSubstr("\"signal\": 9"));
+  EXPECT_THAT(text, HasSubstr("\"exit_code\": 0"));
+  EXPECT_THAT(text, HasSubstr("\"restarts\": 1"));
 }
 
 TEST_F(ReplayCommand, PausedReplaysAreSteppedAndGoOnByKeys) {
