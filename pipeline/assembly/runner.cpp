@@ -239,7 +239,9 @@ Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const Pipel
     const std::span<std::byte> arena =
         variant.arena_mutex ? arenas[*variant.arena_mutex].span() : std::span<std::byte>{};
     TAKT_ASSIGN(auto created, config.create(s, v, arena));
-    if (indices.size() > 1 && created->keeps_state()) {
+    const exec::Session* const session = created->session();
+    const bool state = created->keeps_state() || (session != nullptr && !session->plan().description().states.empty());
+    if (indices.size() > 1 && state) {
       return fail(Code::kConfiguration, config.file + ": stage '" + stage.name +
                                             "' keeps state that its variants do not share: it cannot degrade to one "
                                             "of them; degrade to a mode, or choose another policy");
