@@ -94,7 +94,7 @@ TEST(Bundle, WhatIsWrongIsNamed) {
               HasSubstr("input 'tracks' of stage 'fusion' is missing"));
   EXPECT_THAT(message([](Bundle& b) { b.stages[0].type = "camera_classical"; }),
               HasSubstr("a sensor that the rig does not have"));
-  EXPECT_THAT(message([](Bundle& b) { b.stages[0].variants[0].plan = 0; }), HasSubstr("plan and model"));
+  EXPECT_THAT(message([](Bundle& b) { b.stages[0].variants[0].plan = 0; }), HasSubstr("it names a plan that is not there"));
   EXPECT_THAT(message([](Bundle& b) { b.stages[0].params.keys.pop_back(); }), HasSubstr("parameters of stage"));
   EXPECT_THAT(message([](Bundle& b) { b.modes[1].dwell.ns = -1; }), HasSubstr("dwell is negative"));
   EXPECT_THAT(message([](Bundle& b) { b.modes[1].lost = 3; }),

@@ -288,7 +288,7 @@ RunData synthetic_run(std::uint64_t hyperperiods, bool real_time) {
   run.plans = {plan()};
   run.sensor_from_table.to_origin = {kEpoch};
   run.dispatch.hyperperiods_run = hyperperiods;
-  run.dispatch.rights = {real_time, real_time, real_time, "", ""};
+  run.dispatch.rights = {real_time, real_time, real_time, "", "", real_time ? "demotion" : ""};
   run.dispatch.core_busy = {0.2, 0.4};
   run.allocation_guard = true;
   fill_records(run, hyperperiods, real_time);
