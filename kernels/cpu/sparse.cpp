@@ -16,7 +16,7 @@ namespace {
 
 // The rows of a result that are worked on together, tap by tap. Of a surface a tap finds about a third of them, enough
 // for several register tiles; their sums stay in the first- or second-level cache.
-constexpr int kTileRows = 128;
+constexpr int kTileRows = 256;
 // Sums in registers: kMostVectors columns of vectors times rows, what remains holds the weights and one input value.
 constexpr int kRegisters = HWY_TARGET == HWY_AVX2 ? 16 : 32;
 constexpr int kMostVectors = HWY_TARGET == HWY_AVX2 ? 2 : 4;
