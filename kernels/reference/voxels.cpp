@@ -50,6 +50,7 @@ void voxelise(const VoxeliseParams& p, std::span<const float> points, Voxels* ou
     voxels[cell_of(index[2], index[1], index[0])].push_back(i);
   }
   std::vector<std::pair<std::int64_t, std::int64_t>> ranked;  // what decides, cell
+  ranked.reserve(voxels.size());
   for (const auto& [cell, members] : voxels) {
     ranked.emplace_back(p.keep == Keep::kFirst ? members.front() : distance(p.centre, cell), cell);
   }
@@ -100,6 +101,7 @@ Cells sparse_cells(const SparseCellsParams& p, std::span<const std::int64_t> inp
     });
   }
   std::vector<std::pair<std::int64_t, std::int64_t>> ranked;
+  ranked.reserve(found.size());
   for (const std::int64_t cell : found) ranked.emplace_back(distance(p.centre, cell), cell);
   std::sort(ranked.begin(), ranked.end());
   for (std::size_t i = p.results; i < ranked.size(); ++i) found.erase(ranked[i].second);
@@ -120,7 +122,7 @@ void sparse_map(const SparseMapParams& p, std::span<const std::int64_t> input, s
       const auto at = inside ? row.find(cell_of(z, y, x)) : row.end();
       map[tap] = at != row.end() ? at->second : -1;
     });
-    map += p.kernel[0] * p.kernel[1] * p.kernel[2];
+    map += std::ptrdiff_t{p.kernel[0]} * p.kernel[1] * p.kernel[2];
   }
 }
 
