@@ -1,7 +1,10 @@
 // takt replay: run an admitted pipeline over a log and leave a run folder with the report.
 
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -31,6 +34,7 @@ struct Options {
   double rate = 1;
   double duration_s = 0;
   std::uint64_t loop = 1;
+  std::string faults;
 };
 
 constexpr Duration kSeek = seconds(5);
@@ -102,6 +106,7 @@ struct Prepared {
   Admitted admitted;
   sched::Schedule schedule;
   std::shared_ptr<const pipeline::RunData> reproduce;  // the run to repeat, whose table this is
+  std::optional<pipeline::FaultPlan> faults;
 };
 
 // The inputs that decide bytes must be those of the run; kInput names the first that is another.
@@ -155,6 +160,14 @@ Result<Prepared> prepare(const Options& options) {
     out.admitted.config.problem = out.admitted.any_cores;
     TAKT_RETURN_IF_ERROR(apply_gang(out.admitted.config.problem, out.schedule, gang));
   }
+  if (!options.faults.empty()) {
+    TAKT_ASSIGN(out.faults, pipeline::load_faults(options.faults, admitted.config.problem, *admitted.config.rig));
+    if (options.lockstep && out.faults->needs_real_time()) {
+      return fail(Code::kUsage, options.faults +
+                                    ": faults of stages and of the process are of real time, and --lockstep "
+                                    "knows none: leave it out");
+    }
+  }
   return out;
 }
 
@@ -164,6 +177,42 @@ void compare_with(const pipeline::RunData& before, pipeline::RunData& data) {
     const bool equal = i < before.digests.size() && before.digests[i].digest == data.digests[i].digest;
     data.digests[i].compared = equal ? "equal" : "differs";
   }
+}
+
+// While it lives, no file of this process can grow beyond 64 KiB: what a full disk does to those that write.
+class FullDisk {
+ public:
+  FullDisk() {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    signal_before_ = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit full{64 << 10, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &full);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_before_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*signal_before_)(int) = SIG_DFL;
+};
+
+// Each expectation that was not met, and how many there were. 0, or the exit code of a failed gate.
+int tell_faults(const pipeline::FaultReport& report, bool quiet) {
+  std::size_t met = 0;
+  for (const pipeline::FaultExpectation& e : report.expectations) {
+    met += e.met ? 1 : 0;
+    if (e.met) continue;
+    std::fprintf(stderr, "takt: fault '%s': %s: expected %s, seen %s\n", report.name.c_str(), e.what.c_str(),
+                 e.expected.c_str(), e.seen.c_str());
+  }
+  if (!quiet) {
+    std::printf("faults   %s: %zu of %zu expectations met\n", report.name.c_str(), met, report.expectations.size());
+  }
+  return report.met() ? 0 : exit_code(Code::kGate);
 }
 
 // One pass over the log (or its window) into one run folder. `finite`: false when watching has found something.
@@ -182,6 +231,7 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
   run.exported = options.exported;
   run.reproduce = prepared.reproduce.get();
   run.rate = options.rate;
+  run.faults = prepared.faults ? &*prepared.faults : nullptr;
   run.stop = controls.keys ? &controls.stop : &interrupted();
   run.gate = &controls.gate;
   run.backend = options.transport == "local"  ? transport::Backend::kLocal
@@ -281,7 +331,12 @@ int run(const Options& options) {
     }
     bool finite = true;
     Result<pipeline::RunData> data = execute(options, *prepared, view, folder, controls, finite);
-    if (!data) return report_error(data.error());
+    const pipeline::FaultPlan* const faults = prepared->faults ? &*prepared->faults : nullptr;
+    const sched::Problem& problem = prepared->admitted.config.problem;
+    if (!data) {
+      const int code = report_error(data.error());
+      return faults == nullptr ? code : tell_faults(check_faults(*faults, problem, nullptr, code), options.quiet);
+    }
     if (pass == 1) {
       first_digests = data->digests;
     } else {
@@ -294,8 +349,18 @@ int run(const Options& options) {
       if (!options.quiet) std::fprintf(stderr, "takt: %s\n", note.c_str());
       data->schedule_notes.push_back(std::move(note));
     }
-    const Result<pipeline::Outcome> outcome = pipeline::write_run(*data, folder);
-    if (!outcome) return report_error(outcome.error());
+    if (faults != nullptr) {
+      data->faults = check_faults(*faults, problem, &*data, judged_exit(options, *data, pipeline::outcome_of(*data)));
+    }
+    const Result<pipeline::Outcome> outcome = [&] {
+      std::optional<FullDisk> full;
+      if (faults != nullptr && faults->fills_disk()) full.emplace();
+      return pipeline::write_run(*data, folder);
+    }();
+    if (!outcome) {
+      const int code = report_error(outcome.error());
+      return faults == nullptr ? code : tell_faults(check_faults(*faults, problem, &*data, code), options.quiet);
+    }
     if (!options.save_digests.empty()) {
       if (const Status saved = pipeline::save_digests(*data, options.save_digests); !saved) {
         return report_error(saved.error());
@@ -307,7 +372,8 @@ int run(const Options& options) {
     } else if (!options.quiet) {
       std::fputs(pipeline::ten_lines(*data).c_str(), stdout);
     }
-    const int code = finite ? judged_exit(options, *data, *outcome) : exit_code(Code::kGate);
+    int code = finite ? judged_exit(options, *data, *outcome) : exit_code(Code::kGate);
+    if (data->faults) code = tell_faults(*data->faults, options.quiet || options.json);
     if (worst == 0) worst = code;
 
     const std::lock_guard lock(controls.mutex);
@@ -348,6 +414,9 @@ void add_replay(CLI::App& app, Command& chosen) {
                    "OUT/pass-2, ...")
       ->check(count_in(1, 1'000'000))
       ->capture_default_str();
+  verb->add_option("--faults", options->faults,
+                   "do to the run what this file says (configs/faults), and judge whether it bears that as expected: "
+                   "exit code 0 or 1");
   verb->add_option("--topics", options->view.topics,
                    "only sensors whose topic matches this shell pattern (repeatable); stages run without the others");
   verb->add_option("--exclude", options->view.exclude, "no sensors whose topic matches (repeatable)");

@@ -85,8 +85,15 @@ struct Feeder::Decoders {
 };
 
 Feeder::Feeder(sensors::LogReader& log, const sensors::Rig& rig, std::vector<std::unique_ptr<SensorFeed>>& feeds,
-               std::uint64_t run, const ReplayGate* gate)
-    : log_(log), rig_(rig), feeds_(feeds), run_(run), gate_(gate), health_(feeds.size()), progress_(feeds.size()) {
+               std::uint64_t run, Duration hyperperiod, const ReplayGate* gate)
+    : log_(log),
+      rig_(rig),
+      feeds_(feeds),
+      run_(run),
+      hyperperiod_(hyperperiod),
+      gate_(gate),
+      health_(feeds.size()),
+      progress_(feeds.size()) {
   decoders_ = std::make_unique<Decoders>();
   for (std::size_t i = 0; i < feeds_.size(); ++i) {
     const sensors::RigSensor& sensor = rig_.sensors[feeds_[i]->sensor];
@@ -148,9 +155,13 @@ void Feeder::want(SensorTime latch) {
 bool Feeder::wait_for_room(const SensorFeed& feed, SensorTime arrival, std::vector<std::int64_t>& pending) {
   for (;;) {
     std::int64_t latched = std::numeric_limits<std::int64_t>::max();
-    for (const auto& consumer : feed.latched) latched = std::min(latched, consumer->load(std::memory_order_acquire));
+    const std::int64_t wanted = wanted_.load(std::memory_order_acquire);
+    const std::int64_t passed = wanted == transport::kNoStamp ? wanted : wanted - hyperperiod_.ns;
+    for (const auto& consumer : feed.latched) {
+      latched = std::min(latched, std::max(passed, consumer->load(std::memory_order_acquire)));
+    }
     std::erase_if(pending, [latched](std::int64_t delivered) { return delivered <= latched; });
-    if (pending.size() < feed.ahead || arrival.ns <= wanted_.load(std::memory_order_acquire)) return true;
+    if (pending.size() < feed.ahead || arrival.ns <= wanted) return true;
     if (stop_.load(std::memory_order_acquire)) return false;
     nap();
   }

@@ -52,9 +52,10 @@ struct SensorFeed {
 class Feeder {
  public:
   // `log` is opened and selected to the topics of `feeds`; both must outlive the feeder, and so must `gate` (null: no
-  // pause).
+  // pause). Every consumer latches at least once a `hyperperiod`; one that has not, while others went on, skips its jobs
+  // and is not waited for.
   Feeder(sensors::LogReader& log, const sensors::Rig& rig, std::vector<std::unique_ptr<SensorFeed>>& feeds,
-         std::uint64_t run, const ReplayGate* gate = nullptr);
+         std::uint64_t run, Duration hyperperiod, const ReplayGate* gate = nullptr);
   ~Feeder();
   Feeder(const Feeder&) = delete;
   Feeder& operator=(const Feeder&) = delete;
@@ -82,6 +83,7 @@ class Feeder {
   const sensors::Rig& rig_;
   std::vector<std::unique_ptr<SensorFeed>>& feeds_;
   std::uint64_t run_;
+  Duration hyperperiod_;
   const ReplayGate* gate_;
   std::vector<SensorHealth> health_;
   struct Progress {

@@ -9,15 +9,19 @@
 #include <set>
 
 #include "pipeline/assembly/environment.h"
+#include "pipeline/assembly/faulty_log.h"
 #include "pipeline/assembly/feeder.h"
 #include "pipeline/assembly/host_watch.h"
 #include "pipeline/assembly/plan_info.h"
+#include "pipeline/assembly/process_faults.h"
 #include "pipeline/assembly/recorder.h"
 #include "pipeline/assembly/relay.h"
+#include "pipeline/assembly/stage_faults.h"
 #include "pipeline/assembly/stage_host.h"
 #include "pipeline/messages/status.h"
 #include "pipeline/report/record_index.h"
 #include "pipeline/report/results.h"
+#include "pipeline/report/text.h"
 #include "runtime/exec/session.h"
 #include "runtime/memory/aligned_buffer.h"
 #include "runtime/memory/alloc_guard.h"
@@ -255,6 +259,24 @@ Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const Pipel
   return out;
 }
 
+constexpr Duration kCalibration = milliseconds(300);
+
+void tell_calibration(const sched::Board& board, const sched::WakeupErrors& errors, RunData& data) {
+  std::string text = "calibration before the run, threads that only sleep for a millisecond " +
+                     std::to_string(kCalibration.ns / 1'000'000) +
+                     " times at the dispatchers' priority: late by at most";
+  for (std::size_t core = 0; core < board.cores.size(); ++core) {
+    const Duration window = board.cores[core].wakeup_window;
+    text += (core == 0 ? " " : ", ") + ms_text(errors.max[core]) + " on " + board.cores[core].name;
+    if (errors.max[core] > window) {
+      data.environment.warnings.push_back("a thread that only sleeps was woken " + ms_text(errors.max[core]) +
+                                          " late on " + board.cores[core].name + " before the run, jobs may be by " +
+                                          ms_text(window));
+    }
+  }
+  data.schedule_notes.push_back(std::move(text));
+}
+
 // Delivered samples that no job ever used, from the records.
 void count_unused(RunData& data) {
   for (SensorHealth& health : data.health) {
@@ -377,6 +399,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   TAKT_ASSIGN(OpenedReplay opened, open_replay(options.log_path, rig, topics, options.view));
   std::unique_ptr<sensors::LogReader> log = std::move(opened.log);
   if (options.through) log = options.through(std::move(log));
+  if (options.faults != nullptr) log = with_sensor_faults(std::move(log), rig, options.faults->sensors);
   TAKT_ASSIGN(const SensorTime origin, table_origin(*log, config));
   if (options.reproduce != nullptr && options.reproduce->sensor_from_table.to_origin != origin) {
     return fail(Code::kInput,
@@ -412,18 +435,32 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     created.push_back(std::move(variants));
   }
 
+  // What this machine does to threads that only sleep, while nothing else of the run is there yet.
+  if (!options.lockstep) {
+    TAKT_ASSIGN(const sched::WakeupErrors calibration, sched::measure_sleep(config.problem.board, kCalibration));
+    tell_calibration(config.problem.board, calibration, data);
+  }
+
   // Transport and all ports. The random token keeps runs apart; it reaches no digest.
   const std::uint64_t run_token = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
   Assembly assembly;
   std::optional<HousekeepingAffinity> on_reserve;
   if (!options.lockstep) on_reserve.emplace(config.problem.board);
-  const transport::TransportSpec transport_spec =
+  transport::TransportSpec transport_spec =
       plan_transport(config, schedule, output_bytes, options.backend, options.lockstep, run_token, options.exported);
+  std::vector<std::string> stage_topics;
+  for (const StageConfig& stage : config.stages) stage_topics.push_back(stage.topic());
+  ProcessFaults process_faults;
+  if (options.faults != nullptr) {
+    ProcessFaults::declare(*options.faults, stage_topics, transport_spec);
+    TAKT_RETURN_IF_ERROR(process_faults.prepare(*options.faults, stage_topics, transport_spec));
+  }
   if (options.planned) {
     TAKT_ASSIGN(const transport::PoolPlan pools, transport::plan_pools(transport_spec));
     options.planned(pools);
   }
   TAKT_ASSIGN(assembly.transport, transport::make_transport(transport_spec));
+  process_faults.transport_stands();
   RunContext context;
   context.run = run_token;
   context.schedule = schedule.hash().low;
@@ -488,11 +525,9 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     }
   }
   std::vector<std::unique_ptr<transport::Subscriber>> outputs;
-  std::vector<std::string> stage_topics;
   for (const StageConfig& stage : config.stages) {
     TAKT_ASSIGN(auto subscriber, assembly.transport->subscriber(stage.topic(), "recorder"));
     outputs.push_back(std::move(subscriber));
-    stage_topics.push_back(stage.topic());
   }
   TAKT_ASSIGN(auto status_publisher, assembly.transport->publisher(kStatusTopic));
   assembly.status = std::make_unique<StatusTopic>(std::move(status_publisher));
@@ -512,7 +547,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
 
   ReplayGate* const gate = options.lockstep ? options.gate : nullptr;
   if (gate != nullptr) gate->begin(origin, config.problem.hyperperiod);
-  assembly.feeder = std::make_unique<Feeder>(*log, rig, assembly.feeds, run_token, gate);
+  assembly.feeder = std::make_unique<Feeder>(*log, rig, assembly.feeds, run_token, config.problem.hyperperiod, gate);
   context.feeder = assembly.feeder.get();
   assembly.recorder =
       std::make_unique<Recorder>(config.problem.board.cores.size(), std::move(outputs), options.lockstep);
@@ -532,6 +567,18 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   assembly.recorder->start();
   if (assembly.relay) assembly.relay->start();
   assembly.feeder->start();
+  std::vector<std::unique_ptr<StageFaults>> stage_faults;
+  const TableTime table_end{static_cast<std::int64_t>(hyperperiods) * h};
+  for (std::uint32_t s = 0; options.faults != nullptr && s < stages.size(); ++s) {
+    std::vector<StageFault> of_stage;
+    for (const StageFault& fault : options.faults->stages) {
+      if (fault.stage == s) of_stage.push_back(fault);
+    }
+    if (of_stage.empty()) continue;
+    stage_faults.push_back(std::make_unique<StageFaults>(std::move(of_stage), schedule.choices[s].budget.time,
+                                                         table_end, options.rate, options.stop));
+    assembly.hosts[s]->inject(stage_faults.back().get());
+  }
   std::vector<sched::StageHost*> hosts;
   for (const auto& host : assembly.hosts) hosts.push_back(host.get());
   sched::DispatchOptions dispatch_options;
@@ -558,6 +605,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   for (const sched::Core& core : config.problem.board.cores) cpus.push_back(core.cpu);
   HostWatch watch(std::move(cpus));
   if (!options.lockstep) watch.start();
+  process_faults.begin();
   const CpuTimes cpu_before = read_cpu_times();
   Result<sched::DispatchResult> dispatched =
       sched::dispatch(config.problem, schedule, hosts, dispatch_options,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "pipeline/assembly/fault_plan.h"
 #include "pipeline/assembly/pipeline_file.h"
 #include "pipeline/assembly/replay_gate.h"
 #include "pipeline/assembly/replay_view.h"
@@ -32,6 +33,7 @@ struct RunOptions {
   ReplayGate* gate = nullptr;  // lockstep only: pause and step
   // Stands between the log and the feeder; tests inject what disks and decoders do.
   std::function<std::unique_ptr<sensors::LogReader>(std::unique_ptr<sensors::LogReader>)> through;
+  const FaultPlan* faults = nullptr;  // what is done to the run; lockstep: sensors and disk only
   // When set, the values that compiled networks compute are watched (slow), and this is told, after the run, of each
   // stage in which one was no finite number.
   std::function<void(const std::string& stage, const exec::NonFinite& found, const plan::Plan& plan)> non_finite;

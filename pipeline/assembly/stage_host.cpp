@@ -161,7 +161,8 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
   return true;
 }
 
-void PipelineStageHost::run(const sched::Job&, int part, sched::Gang& gang) {
+void PipelineStageHost::run(const sched::Job& job, int part, sched::Gang& gang) {
+  const HostTime began = faults_ == nullptr ? HostTime{} : host_now();
   Stage& stage = *current_->stage;
   const std::vector<Duration>& worst_case = current_->worst_case;
   const int phases = stage.phases();
@@ -176,6 +177,7 @@ void PipelineStageHost::run(const sched::Job&, int part, sched::Gang& gang) {
       return;
     }
   }
+  if (faults_ != nullptr && part == 0) faults_->behind_work(job, began);
 }
 
 void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record) {

@@ -9,6 +9,7 @@
 
 #include "pipeline/assembly/feeder.h"
 #include "pipeline/assembly/phase_follower.h"
+#include "pipeline/assembly/stage_faults.h"
 #include "pipeline/stages/stage.h"
 #include "runtime/transport/binder.h"
 #include "scheduler/dispatch/dispatch.h"
@@ -62,6 +63,8 @@ class PipelineStageHost final : public sched::StageHost {
   // For the watchdog: the newest published job + 1 (0: none yet), and until when its output is valid. Any thread.
   [[nodiscard]] std::uint64_t published_jobs() const { return published_jobs_.load(std::memory_order_acquire); }
   [[nodiscard]] TableTime valid_until() const { return {valid_until_.load(std::memory_order_relaxed)}; }
+  // What its workers are made to do wrong; null: nothing. Before the run; must outlive it.
+  void inject(const StageFaults* faults) { faults_ = faults; }
   // Chunks of stage inputs that a full queue lost. Sensor queues may lose superseded samples (Feeder::want).
   [[nodiscard]] std::uint64_t lost_inputs() const;
   // Lets every chunk go; before the ports are destroyed.
@@ -88,6 +91,7 @@ class PipelineStageHost final : public sched::StageHost {
   LocationLedger ledger_;
   std::atomic<std::uint64_t> published_jobs_{0};
   std::atomic<std::int64_t> valid_until_{0};
+  const StageFaults* faults_ = nullptr;
 };
 
 }  // namespace takt::pipeline

@@ -25,13 +25,15 @@ const std::vector<std::uint32_t>* cores_of(const RunData& run, const JobRecord& 
   return record.slot < run.schedule.slots.size() ? &run.schedule.slots[record.slot].cores : nullptr;
 }
 
-// The job of another stage that still ran on a core of `record` at its nominal start.
+// The job of another stage that still held a core of `record` at its nominal start. One that lost its core at the end
+// of its slot did not.
 const JobRecord* holder_of_core(const RunData& run, const JobRecord& record) {
   const auto* cores = cores_of(run, record);
   if (cores == nullptr) return nullptr;
   const JobRecord* found = nullptr;
   for (const JobRecord& other : run.records) {
     if (other.stage == record.stage || other.actual_start == kNever || other.completion == kNever) continue;
+    if ((other.flags & sched::kFlagIsolated) != 0) continue;
     if (other.nominal_start >= record.nominal_start || other.completion <= record.nominal_start) continue;
     const auto* others = cores_of(run, other);
     if (others == nullptr) continue;
@@ -140,6 +142,11 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
         text += ": " + job_name(run, holder->stage, holder->job) + " held its core for another " +
                 ms_text({holder->completion - record.nominal_start});
       }
+      const bool waited =
+          std::any_of(record.inputs, record.inputs + std::min<std::size_t>(record.input_count, sched::kMaxInputs),
+                      [](const sched::InputRecord& in) { return in.reason == Reason::kFeederLate; });
+      if (waited)
+        text += ": it waited for " + missing_inputs(stage, record, Reason::kFeederLate) + ", which was not there";
       return text + host_evidence(run, record);
     }
     case JobClass::kOverrun:

@@ -12,6 +12,7 @@
 #include "pipeline/report/report_json.h"
 #include "pipeline/report/score.h"
 #include "pipeline/report/text.h"
+#include "pipeline/report/trace.h"
 #include "runtime/base/file.h"
 
 namespace takt::pipeline {
@@ -28,6 +29,7 @@ Status write_judged(const RunData& run, const Judgement& judgement, const std::s
   const std::vector<StageStatistics> stages = stage_statistics(run);
   TAKT_RETURN_IF_ERROR(write_file_atomically(folder + "/report.json", report_json(run, judgement, stages)));
   TAKT_RETURN_IF_ERROR(write_file_atomically(folder + "/junit.xml", junit_xml(run, judgement)));
+  TAKT_RETURN_IF_ERROR(write_file_atomically(folder + "/trace.pftrace", perfetto_trace(run, judgement)));
   return write_file_atomically(folder + "/report.html",
                                report_html(run, judgement, stages, pictures_html(run, judgement)));
 }

@@ -3,7 +3,7 @@
 //   run.json       manifest: everything that decided and describes the run (run_folder.h)
 //   records.mcap   one takt.JobRecord per job        results.mcap  objects, tracks, truth (results.h)
 //   report.json    docs/report.schema.json           junit.xml     one test case per requirement
-//   report.html    the same for people
+//   report.html    the same for people               trace.pftrace  the same for Perfetto (trace.h)
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace takt::pipeline {
 
-// Writes report.json, report.html and junit.xml into `folder` (made if missing), each atomically.
+// Writes report.json, report.html, junit.xml and trace.pftrace into `folder` (made if missing), each atomically.
 // kEnvironment: disk full, rights; nothing half-written is left behind.
 Status write_report(const RunData& run, const std::string& folder);
 

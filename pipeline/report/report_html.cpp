@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "pipeline/report/baselines.h"
 #include "pipeline/report/breakdown.h"
 #include "pipeline/report/charts.h"
 #include "pipeline/report/gantt.h"
@@ -63,9 +64,11 @@ class Report {
  private:
   void body() {
     first_screen();
+    if (run_.faults) faults();
     chains();
     gantt();
     timelines();
+    other_ways();
     budgets();
     jobs();
     broken();
@@ -255,8 +258,9 @@ class Report {
       if (rights.fifo) granted += "real-time priority, ";
       if (rights.affinity) granted += "pinned threads, ";
       if (rights.memory_locked) granted += "locked memory, ";
-      text += "<p class=\"small\">Isolation by: " +
-              (granted.empty() ? "nothing, all was refused" : granted.substr(0, granted.size() - 2)) + ".</p>";
+      text += "<p class=\"small\">Granted: " +
+              (granted.empty() ? "nothing, all was refused" : granted.substr(0, granted.size() - 2)) + "." +
+              isolation_text() + "</p>";
     }
     if (!lockstep_ && !rights.refused.empty() && !mentions(e.warnings, rights.refused)) {
       text += "<p class=\"warning\">Refused: " + escaped(rights.refused) + "</p>";
@@ -264,6 +268,17 @@ class Report {
     text += host_line();
     for (const std::string& warning : e.warnings) text += "<p class=\"warning\">" + escaped(warning) + "</p>";
     return card("Can this machine be trusted", text);
+  }
+
+  // How the slot behind an unfinished job was kept free, and how often that was needed.
+  [[nodiscard]] std::string isolation_text() const {
+    const std::string& by = run_.dispatch.rights.isolation;
+    if (by.empty()) return "";
+    const auto isolated = static_cast<std::uint64_t>(
+        std::count_if(run_.records.begin(), run_.records.end(),
+                      [](const sched::JobRecord& r) { return (r.flags & sched::kFlagIsolated) != 0; }));
+    return " Unfinished workers lose their core by <b>" + escaped(by) +
+           "</b>: " + (isolated == 0 ? "none did" : plural(isolated, "job did", "jobs did")) + ".";
   }
 
   // What the host took from the run, and what it costs to know.
@@ -299,6 +314,20 @@ class Report {
 
   static const QuantityJudgement& quantity(const ChainJudgement& chain, Quantity q) {
     return chain.quantities[static_cast<std::size_t>(q)];
+  }
+
+  // What was done to the run on purpose, and whether it bore that as declared.
+  void faults() {
+    const FaultReport& report = *run_.faults;
+    std::string text = "<p>" + tag(report.met() ? "as expected" : "NOT as expected", report.met() ? "ok" : "bad") +
+                       " <b>" + escaped(report.name) + "</b>: " + escaped(report.what) + ".</p><ul class=\"small\">";
+    for (const std::string& injected : report.injected) text += "<li>" + escaped(injected) + "</li>";
+    HtmlTable table({{"what", false}, {"expected", false}, {"seen", false}, {"", false}});
+    for (const FaultExpectation& e : report.expectations) {
+      table.row({escaped(e.what), escaped(e.expected), escaped(e.seen),
+                 tag(e.met ? "met" : "not met", e.met ? "ok" : "bad")});
+    }
+    section("faults", "Injected faults", text + "</ul>" + table.html());
   }
 
   // ---- chains -------------------------------------------------------------------------------------------------
@@ -457,6 +486,36 @@ class Report {
               "</figure>\n";
     }
     section("latency", "Latency over the drive", text + "</div>");
+  }
+
+  // The same stages and times under other ways of scheduling.
+  void other_ways() {
+    std::vector<HtmlTable::Column> columns{{"chain", false}, {"load", true}};
+    for (const Way way : kWays) columns.push_back({name_of(way), true});
+    HtmlTable table(columns);
+    for (std::size_t c = 0; c < run_.problem.chains.size(); ++c) {
+      for (const double load : kLoads) {
+        std::vector<std::string> cells{escaped(run_.problem.chains[c].name), fmt::format("{:g}x", load)};
+        for (const Way way : kWays) {
+          const BaselineChain figures = simulate(run_, way, load).chains[c];
+          cells.push_back(fmt::format("<b>{}</b><br><span class=\"small muted\">jitter {}, </span>{}",
+                                      figures.outputs == 0 ? "\u2013" : ms_text(figures.worst_latency),
+                                      ms_text(figures.jitter),
+                                      figures.misses == 0 ? "<span class=\"small muted\">0 misses</span>"
+                                                          : tag(plural(figures.misses, "miss", "misses"), "bad")));
+        }
+        table.row(cells);
+      }
+    }
+    section(
+        "ways", "Beside other ways to schedule",
+        lead("The stages of this run <em>simulated</em> with the times that it recorded, multiplied by the load: worst "
+             "latency, jitter (largest minus smallest distance of two outputs) and misses (planned outputs with a new "
+             "sample that did not come, and samples above the limit). Event-driven: released by samples, run to "
+             "completion, published at once. Epochs: all jobs of the fastest stage's period begin together and a "
+             "barrier "
+             "ends them.") +
+            table.html());
   }
 
   // ---- stages -------------------------------------------------------------------------------------------------
@@ -838,7 +897,8 @@ class Report {
       if (rights.fifo) granted += "SCHED_FIFO, ";
       if (rights.affinity) granted += "pinned threads, ";
       if (rights.memory_locked) granted += "locked memory, ";
-      entry("isolation by", granted.empty() ? "nothing was granted" : granted.substr(0, granted.size() - 2));
+      entry("granted", granted.empty() ? "nothing" : granted.substr(0, granted.size() - 2));
+      entry("isolation by", rights.isolation);
       entry("refused", rights.refused.empty() ? "nothing" : rights.refused);
     }
     section("environment", "Environment", text + "</dl>");

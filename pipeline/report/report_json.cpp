@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "pipeline/report/baselines.h"
 #include "pipeline/report/breakdown.h"
 #include "pipeline/report/html.h"
 #include "pipeline/report/plans.h"
@@ -226,6 +227,37 @@ Json stalls_json(const RunData& run) {
   return out;
 }
 
+Json baselines_json(const RunData& run) {
+  Json out = Json::array();
+  for (const Baseline& baseline : baselines(run)) {
+    Json chains = Json::array();
+    for (std::size_t c = 0; c < baseline.chains.size(); ++c) {
+      const BaselineChain& figures = baseline.chains[c];
+      chains.push_back({{"name", run.problem.chains[c].name},
+                        {"worst_latency_ns", figures.worst_latency.ns},
+                        {"jitter_ns", figures.jitter.ns},
+                        {"outputs", figures.outputs},
+                        {"planned", figures.planned},
+                        {"misses", figures.misses}});
+    }
+    out.push_back({{"way", name_of(baseline.way)}, {"load", baseline.load}, {"chains", std::move(chains)}});
+  }
+  return out;
+}
+
+Json faults_json(const RunData& run) {
+  if (!run.faults) return nullptr;
+  Json expectations = Json::array();
+  for (const FaultExpectation& e : run.faults->expectations) {
+    expectations.push_back({{"what", e.what}, {"expected", e.expected}, {"seen", e.seen}, {"met", e.met}});
+  }
+  return {{"name", run.faults->name},
+          {"what", run.faults->what},
+          {"injected", run.faults->injected},
+          {"met", run.faults->met()},
+          {"expectations", std::move(expectations)}};
+}
+
 Json environment_json(const RunData& run) {
   const Environment& e = run.environment;
   return {{"host", e.host},
@@ -247,7 +279,8 @@ Json environment_json(const RunData& run) {
            {{"fifo", run.dispatch.rights.fifo},
             {"affinity", run.dispatch.rights.affinity},
             {"memory_locked", run.dispatch.rights.memory_locked},
-            {"refused", run.dispatch.rights.refused}}},
+            {"refused", run.dispatch.rights.refused},
+            {"isolation", run.dispatch.rights.isolation}}},
           {"warnings", e.warnings}};
 }
 
@@ -454,6 +487,8 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
   }
   out["score"] = score_json(run);
   out["commands"] = commands_to_try(run);
+  out["faults"] = faults_json(run);
+  out["baselines"] = baselines_json(run);
   // Names from files need not be valid UTF-8: replaced, never an exception.
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -1,10 +1,12 @@
 // Everything one run leaves behind, in memory: what pipeline/assembly fills and the report reads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -178,6 +180,20 @@ struct PlanInfo {
   std::vector<PlanCounter> counters;
 };
 
+// What was done to the run on purpose (pipeline/assembly/fault_plan), and what had to come of it.
+struct FaultExpectation {
+  std::string what, expected, seen;
+  bool met = false;
+};
+struct FaultReport {
+  std::string name, what;
+  std::vector<std::string> injected;  // in words
+  std::vector<FaultExpectation> expectations;
+  [[nodiscard]] bool met() const {
+    return std::all_of(expectations.begin(), expectations.end(), [](const auto& e) { return e.met; });
+  }
+};
+
 struct RunData {
   std::string run_folder;
   std::string command;  // reproduces the run
@@ -215,6 +231,7 @@ struct RunData {
   std::vector<ObjectFrame> objects;
   std::vector<TrackFrame> tracks;
   std::vector<TruthFrame> truth;  // ascending; empty when the log has none
+  std::optional<FaultReport> faults;
 };
 
 }  // namespace takt::pipeline

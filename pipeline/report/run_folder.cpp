@@ -300,6 +300,20 @@ void describe(A& a, T& v) {
   a("core", v.core);
   a("lost_ns", v.lost);
 }
+template <class A, Like<FaultExpectation> T>
+void describe(A& a, T& v) {
+  a("what", v.what);
+  a("expected", v.expected);
+  a("seen", v.seen);
+  a("met", v.met);
+}
+template <class A, Like<FaultReport> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("what", v.what);
+  a("injected", v.injected);
+  a("expectations", v.expectations);
+}
 template <class A, Like<TopicDigest> T>
 void describe(A& a, T& v) {
   a("topic", v.topic);
@@ -425,6 +439,7 @@ void describe(A& a, T& v) {
   a("pool_use", v.pool_use);
   a("resident_bytes", v.resident_bytes);
   a("allocation_guard", v.allocation_guard);
+  a("faults", v.faults);
 }
 
 namespace {

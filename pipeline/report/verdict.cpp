@@ -34,14 +34,11 @@ struct Path {
   Sample sample;
 };
 
-// Longest distance of two stamps that the sensor's model allows.
-Duration longest_gap(const sched::Sensor& sensor) {
-  if (sensor.phase) return sensor.period + sensor.phase->jitter + nanoseconds(1);
-  return sched::longest_period(sensor);
-}
-
-// How far a stamp lies after the nominal stamp of a locked sensor that it belongs to.
-Duration after_phase(const sched::Sensor& sensor, Duration hyperperiod, TableTime capture) {
+// Nominal stamps of a locked sensor around `capture`: the newest one not after it, and the next.
+struct NominalStamps {
+  std::int64_t newest_ns = 0, next_ns = 0;  // table time
+};
+NominalStamps nominal_stamps(const sched::Sensor& sensor, Duration hyperperiod, TableTime capture) {
   std::int64_t samples = 1, span = sensor.period.ns;
   if (const auto pattern = sched::sample_pattern(sensor, hyperperiod)) {
     samples = pattern->samples;
@@ -53,7 +50,15 @@ Duration after_phase(const sched::Sensor& sensor, Duration hyperperiod, TableTim
   // The newest nominal stamp not after `capture`: floor(k * span / samples) <= since.
   auto k = floor_div(static_cast<Wide>(since) * samples, span) + 1;
   while (floor_div(k * span, samples) > since) --k;
-  return {since - static_cast<std::int64_t>(floor_div(k * span, samples))};
+  const auto stamp = [&](Wide n) {
+    return sensor.phase->offset.ns + static_cast<std::int64_t>(floor_div(n * span, samples));
+  };
+  return {stamp(k), stamp(k + 1)};
+}
+
+// How far a stamp lies after the nominal stamp of a locked sensor that it belongs to.
+Duration after_phase(const sched::Sensor& sensor, Duration hyperperiod, TableTime capture) {
+  return {capture.ns - nominal_stamps(sensor, hyperperiod, capture).newest_ns};
 }
 
 class ChainJudge {
@@ -327,9 +332,9 @@ class ChainJudge {
     if (record == nullptr || *inputs_[0] >= record->input_count) return;
     const sched::InputRecord& input = record->inputs[*inputs_[0]];
     if (input.kind == kInputMissing) return;
-    const SensorTime due = SensorTime{input.capture_ns} + longest_gap(sensor_) + sensor_.delay_max + stamp_error_;
+    const SensorTime due = successor_due(SensorTime{input.capture_ns});
     const SensorTime latch = in_sensor_time(record->nominal_start);
-    if (latch <= due) return;
+    if (latch < due) return;  // at the very instant it counts as arrived
     if (const BadFrame* bad = bad_frame_after(input, latch)) {
       add(list, {Assumption::kFrame, true, chain_.sensor, bad->index, "the sample could not be decoded"});
     } else if (due > last_arrival_) {
@@ -339,6 +344,15 @@ class ChainJudge {
                  "no newer sample had arrived " + ms_text(latch - SensorTime{input.capture_ns}) +
                      " after its stamp; the period is " + ms_text(sensor_.period)});
     }
+  }
+
+  // When the sample after the one stamped `capture` has arrived at the latest. Of a locked sensor by its pattern, whose
+  // stamps are exact: its slots may begin at that very nanosecond.
+  [[nodiscard]] SensorTime successor_due(SensorTime capture) const {
+    if (!sensor_.phase) return capture + sched::longest_period(sensor_) + sensor_.delay_max + stamp_error_;
+    const TableTime stamp = table_time(run_.sensor_from_table, capture);
+    const NominalStamps nominal = nominal_stamps(sensor_, run_.problem.hyperperiod, stamp);
+    return in_sensor_time(nominal.next_ns) + sensor_.phase->jitter + sensor_.delay_max + stamp_error_;
   }
 
   // The first message after the latched sample that had arrived and could not be used.
@@ -444,6 +458,10 @@ class ChainJudge {
         instance.published += wait;
         instance.completed += wait;
         for (const Broken& broken : between) add(instance.broken, broken);
+        // The wait begins at the stamp of the sample before.
+        for (const Broken& broken : previous->broken) {
+          if (broken.by_sensor) add(instance.broken, broken);
+        }
         lost_outputs(previous->output, current.output, instance.broken);
         bool fill = current.state == InstanceState::kFill || previous->state == InstanceState::kFill;
         for (std::uint64_t job = previous->path.front() + 1; job <= current.path.front(); ++job) {

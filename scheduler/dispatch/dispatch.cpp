@@ -22,7 +22,6 @@ namespace takt::sched {
 namespace {
 
 constexpr int kWatchdogPriority = 85;
-constexpr int kDispatcherPriority = 80;
 constexpr int kWorkerPriority = 50;
 // Between "every thread is ready" and table time 0, so that the first wake-up is as timely as any other.
 constexpr Duration kLead = milliseconds(50);

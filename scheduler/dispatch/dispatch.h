@@ -165,4 +165,8 @@ struct WakeupErrors {
 };
 Result<WakeupErrors> measure_wakeup(const Board& board, Duration how_long);
 
+// The same for threads that do nothing but sleep for a millisecond and look at the clock, one per core, with the rights
+// of a dispatcher (as cyclictest does): the least that this machine can do, whatever is dispatched. No publications.
+Result<WakeupErrors> measure_sleep(const Board& board, Duration how_long);
+
 }  // namespace takt::sched

@@ -13,6 +13,8 @@
 
 namespace takt::sched {
 
+inline constexpr int kDispatcherPriority = 80;
+
 struct ThreadSpec {
   std::string name;  // shown by the system, cut to 15 characters
   int cpu = -1;      // -1: not pinned

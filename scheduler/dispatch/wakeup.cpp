@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cerrno>
+#include <ctime>
 #include <string>
 
 #include "scheduler/dispatch/dispatch.h"
+#include "scheduler/dispatch/thread_team.h"
 
 namespace takt::sched {
 namespace {
@@ -71,6 +74,39 @@ Result<WakeupErrors> measure_wakeup(const Board& board, Duration how_long) {
     errors.p999[core] = p999_of(samples[core]);
     errors.publish_p999[core] = p999_of(publications[core]);
     if (!samples[core].empty()) errors.max[core] = {samples[core].back()};
+  }
+  return errors;
+}
+
+Result<WakeupErrors> measure_sleep(const Board& board, Duration how_long) {
+  const std::size_t cores = board.cores.size();
+  WakeupErrors errors{std::vector<Duration>(cores), {}, std::vector<Duration>(cores)};
+  const auto wakeups = static_cast<std::size_t>(std::max<std::int64_t>(1, how_long.ns / kStep.ns));
+  std::vector<std::vector<std::int64_t>> samples(cores, std::vector<std::int64_t>(wakeups));
+  HostTime begin;
+  {
+    ThreadTeam team;
+    for (std::size_t core = 0; core < cores; ++core) {
+      const ThreadSpec spec{"sleep." + board.cores[core].name, board.cores[core].cpu, kDispatcherPriority};
+      TAKT_RETURN_IF_ERROR(team.add(spec, [&, core] {
+        HostTime next = begin;
+        for (std::int64_t& error : samples[core]) {
+          next = next + kStep;
+          const timespec until{next.ns / 1'000'000'000, next.ns % 1'000'000'000};
+          while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+          }
+          error = (host_now() - next).ns;
+        }
+      }));
+    }
+    team.await_ready();
+    begin = host_now() + kStep * 10;
+    team.release();
+    team.join();
+  }
+  for (std::size_t core = 0; core < cores; ++core) {
+    errors.p999[core] = p999_of(samples[core]);
+    errors.max[core] = {samples[core].back()};
   }
   return errors;
 }

@@ -202,7 +202,7 @@ TEST_F(RunFolder, LeavesExactlyTheNamedFiles) {
   for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"junit.xml", "records.mcap", "report.html", "report.json", "results.mcap",
-                                             "run.json"}));
+                                             "run.json", "trace.pftrace"}));
 }
 
 TEST_F(RunFolder, SaysWhichFileIsMissing) {

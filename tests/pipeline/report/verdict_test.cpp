@@ -153,6 +153,39 @@ TEST(Verdict, OverrunAndDiscardedOutputLoseTheSample) {
   EXPECT_GE(of(j, 0, Quantity::kAgeUntilReplaced).void_count, 1U);
 }
 
+TEST(Verdict, ASampleIsMissedAtTheVeryInstantAtWhichItWasDue) {
+  RunData run = synthetic_run(6, true);
+  // The sample stamped 68.67 ms arrives at the latest when the third camera job latches, at 75 ms; in hyperperiod 3 it
+  // is lost. The job takes the one before, which no output used otherwise.
+  sched::Sensor& front = run.problem.sensors[0];
+  front.phase->jitter = {};
+  front.delay_max = nanoseconds(75'000'000 - 68'666'666);
+  sched::JobRecord& camera = record_of(run, kCameraStage, 11);
+  camera.inputs[0] = record_of(run, kCameraStage, 10).inputs[0];
+  camera.inputs[0].kind = 1;
+  camera.flags |= sched::kFlagRepeatInput;
+  const Judgement j = judge(run);
+  const Instance* instance = instance_of_sample(of(j, 0, Quantity::kLatency), camera.inputs[0].job);
+  ASSERT_NE(instance, nullptr);
+  EXPECT_GT(instance->published, *of(j, 0, Quantity::kLatency).bound);
+  EXPECT_EQ(instance->state, InstanceState::kVoid);
+  EXPECT_TRUE(broke(*instance, Assumption::kPeriod));
+  for (const QuantityJudgement& quantity : j.chains[0].quantities) EXPECT_EQ(quantity.violated, 0U);
+}
+
+TEST(Verdict, AWaitThatBeginsAtAWrongStampIsVoid) {
+  RunData run = synthetic_run(6, true);
+  for (sched::JobRecord& r : run.records) {  // the clock stood back by 30 ms for one sample
+    if (r.stage == kCameraStage && r.job == 8) r.inputs[0].capture_ns -= 30'000'000;
+  }
+  const Judgement j = judge(run);
+  const QuantityJudgement& reaction = of(j, 0, Quantity::kReaction);
+  EXPECT_EQ(reaction.violated, 0U);
+  EXPECT_GT(reaction.published_max, *reaction.bound);
+  ASSERT_TRUE(reaction.worst);
+  EXPECT_TRUE(broke(reaction.instances[*reaction.worst], Assumption::kPhase));
+}
+
 TEST(Verdict, CausesGoBackToTheJobAndEffectsForwardToItsConsumers) {
   RunData run = synthetic_run(6, true);
   // LiDAR job 3 overran by 5 ms, and its output was discarded: fusion holds the output of job 2.

@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/assembly/fault_plan.h"
+#include "pipeline/report/causes.h"
+#include "pipeline/report/statistics.h"
+#include "pipeline/report/text.h"
+#include "pipeline/report/verdict.h"
+
+namespace takt::pipeline {
+namespace {
+
+using sched::JobClass;
+using sched::JobRecord;
+
+std::string range_text(CountRange range) {
+  return range.least == range.most ? count_text(range.least)
+                                   : count_text(range.least) + " to " + count_text(range.most);
+}
+
+std::string in_words(const StageFault& fault, const sched::Problem& problem) {
+  const std::string jobs = fault.count == 1 ? fmt::format("#{}", fault.job)
+                                            : fmt::format("#{} to #{}", fault.job, fault.job + fault.count - 1);
+  const std::string does = fault.endless        ? "loops until the table has ended"
+                           : fault.stall.ns > 0 ? "waits " + ms_text(fault.stall) + " behind its work"
+                                                : fmt::format("computes for {:g} budgets", fault.budgets);
+  return problem.stages[fault.stage].name + jobs + " " + does;
+}
+
+std::string in_words(const SensorFault& fault, const sched::Problem& problem) {
+  std::string text = fmt::format("{}: {}", problem.sensors[fault.sensor].name, name_of(fault.kind));
+  if (fault.by.ns != 0) text += " by " + ms_text(fault.by);
+  if (fault.ppm != 0) text += fmt::format(" of {:g} ppm", fault.ppm);
+  text += fault.every == 1 ? ", every message" : fmt::format(", one message of {}", fault.every);
+  return text + fmt::format(", from {:g} s for {:g} s", fault.from.seconds(), fault.length.seconds());
+}
+
+std::string in_words(const ProcessFault& fault, const sched::Problem& problem) {
+  switch (fault.kind) {
+    case ProcessFault::Kind::kStop:
+      return fmt::format("the process is stopped at {:g} s for {}", fault.at.seconds(), ms_text(fault.length));
+    case ProcessFault::Kind::kKillClient:
+      return fmt::format("a declared client of {} that holds chunks is killed at {:g} s",
+                         problem.stages[fault.stage].name, fault.at.seconds());
+    case ProcessFault::Kind::kKillRoudi:
+      return fmt::format("the process that owns RouDi is killed at {:g} s", fault.at.seconds());
+    case ProcessFault::Kind::kDiskFull: return "the disk is full when the run folder is written";
+  }
+  return "";
+}
+
+std::uint64_t messages(const SensorHealth& h, const std::string& figure) {
+  if (figure == "delivered") return h.delivered;
+  if (figure == "bad_frames") return h.bad_frames;
+  if (figure == "gaps") return h.gaps;
+  if (figure == "repeats") return h.repeats;
+  if (figure == "order_faults") return h.order_faults;
+  return h.unused;
+}
+
+class Check {
+ public:
+  Check(const FaultPlan& plan, const RunData& run) : plan_(plan), run_(run), judgement_(judge(run)) {}
+
+  void all(FaultReport& out) {
+    out.expectations.push_back(
+        {"chain instances violated", "0", count_text(judgement_.violated), judgement_.violated == 0});
+    if (!plan_.verdicts.empty()) {
+      std::string expected;
+      for (const std::string& verdict : plan_.verdicts) expected += (expected.empty() ? "" : " or ") + verdict;
+      std::string seen = name_of(judgement_.outcome);
+      bool met = std::find(plan_.verdicts.begin(), plan_.verdicts.end(), seen) != plan_.verdicts.end();
+      // In lockstep rights are not asked for, and not needed for a verdict.
+      const bool refused = run_.mode != "lockstep" && !run_.dispatch.rights.refused.empty();
+      if (!met && refused && judgement_.outcome == Outcome::kNotJudged) {
+        met = true;
+        seen += ", as always without real-time rights";
+      }
+      out.expectations.push_back({"verdict", expected, seen, met});
+    }
+    const std::vector<StageStatistics> stages = stage_statistics(run_);
+    for (const CountExpectation& count : plan_.counts) {
+      const auto [what, seen] = figure_of(count, stages);
+      out.expectations.push_back(
+          {what, range_text(count.range), count_text(seen), seen >= count.range.least && seen <= count.range.most});
+    }
+    if (plan_.recovery) recovery(out);
+  }
+
+ private:
+  [[nodiscard]] std::pair<std::string, std::uint64_t> figure_of(const CountExpectation& count,
+                                                                const std::vector<StageStatistics>& stages) const {
+    switch (count.kind) {
+      case CountExpectation::Kind::kJobs: {
+        const std::string name = "jobs of " + run_.problem.stages[count.subject].name + " ";
+        if (count.figure == "held_inputs") return {name + "with a held input", stages[count.subject].held_inputs};
+        std::string figure = count.figure;
+        std::replace(figure.begin(), figure.end(), '_', ' ');
+        for (std::size_t c = 0; c < sched::kJobClasses; ++c) {
+          if (figure == sched::name_of(static_cast<JobClass>(c))) {
+            return {name + figure, stages[count.subject].classes[c]};
+          }
+        }
+        return {name + figure, 0};
+      }
+      case CountExpectation::Kind::kInstances: {
+        const QuantityJudgement& latency = judgement_.chains[count.subject].latency();
+        return {"latency instances of chain " + run_.problem.chains[count.subject].name + " " + count.figure,
+                count.figure == "held" ? latency.held : latency.void_count};
+      }
+      case CountExpectation::Kind::kMessages: break;
+    }
+    const std::string& sensor = run_.rig.sensors[count.subject].name;
+    for (const SensorHealth& health : run_.health) {
+      if (health.sensor == sensor)
+        return {"messages of " + sensor + ", " + count.figure, messages(health, count.figure)};
+    }
+    return {"messages of " + sensor + ", " + count.figure, 0};
+  }
+
+  // The last hyperperiod in which something was done to the run.
+  [[nodiscard]] std::int64_t last_faulty() const {
+    const std::int64_t h = run_.problem.hyperperiod.ns;
+    std::int64_t last = 0;
+    for (const StageFault& fault : plan_.stages) {
+      const std::int64_t rate = run_.schedule.choices[fault.stage].rate;
+      last = std::max(last, static_cast<std::int64_t>(fault.job + fault.count - 1) / rate);
+    }
+    // The log begins within the first hyperperiods of the table.
+    for (const SensorFault& fault : plan_.sensors) {
+      last = std::max(last, (fault.from + fault.length + fault.by).ns / h + 1);
+    }
+    for (const ProcessFault& fault : plan_.processes) last = std::max(last, (fault.at + fault.length).ns / h + 1);
+    return last;
+  }
+
+  // Late starts and publications alone, and what the host took time from, are the machine's. A stage that was made to
+  // overrun skips until its worker, which runs below everything else on the machine, has ended: that may take as long
+  // as the others leave it no time.
+  void recovery(FaultReport& out) const {
+    const std::int64_t last = last_faulty();
+    std::int64_t recovered = last;
+    const JobRecord* latest = nullptr;
+    for (const Miss& miss : judgement_.misses) {
+      const auto hyperperiod = static_cast<std::int64_t>(miss.record->hyperperiod);
+      const JobClass job_class = miss.record->job_class;
+      const bool woken_late = job_class == JobClass::kLateStart || job_class == JobClass::kLate;
+      if (woken_late || hyperperiod < recovered) continue;
+      if (!host_evidence(run_, *miss.record).empty()) continue;
+      const bool faulty = std::any_of(plan_.stages.begin(), plan_.stages.end(),
+                                      [&](const StageFault& fault) { return fault.stage == miss.record->stage; });
+      if (faulty && miss.record->reason == sched::Reason::kPreviousRunning) continue;
+      recovered = hyperperiod + 1;
+      latest = miss.record;
+    }
+    const auto took = static_cast<std::uint64_t>(std::max<std::int64_t>(0, recovered - last - 1));
+    std::string seen = took == 0 ? "at once" : count_text(took);
+    if (latest != nullptr && took > *plan_.recovery) {
+      seen += fmt::format(", {}#{} was {}", run_.problem.stages[latest->stage].name, latest->job,
+                          sched::name_of(latest->job_class));
+    }
+    out.expectations.push_back({"hyperperiods until all is as planned again", "at most " + count_text(*plan_.recovery),
+                                seen, took <= *plan_.recovery});
+  }
+
+  const FaultPlan& plan_;
+  const RunData& run_;
+  Judgement judgement_;
+};
+
+}  // namespace
+
+FaultReport check_faults(const FaultPlan& plan, const sched::Problem& problem, const RunData* run, int exit) {
+  FaultReport out{plan.name, plan.what, {}, {}};
+  for (const StageFault& fault : plan.stages) out.injected.push_back(in_words(fault, problem));
+  for (const SensorFault& fault : plan.sensors) out.injected.push_back(in_words(fault, problem));
+  for (const ProcessFault& fault : plan.processes) out.injected.push_back(in_words(fault, problem));
+  out.expectations.push_back(
+      {"exit code of the run", std::to_string(plan.exit), std::to_string(exit), exit == plan.exit});
+  if (run != nullptr) Check(plan, *run).all(out);
+  return out;
+}
+
+}  // namespace takt::pipeline

@@ -1,0 +1,92 @@
+// What goes wrong in a run on purpose, and what must come of it (`takt replay --faults`, configs/faults,
+// docs/faults.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/report/run_data.h"
+#include "runtime/base/status.h"
+#include "runtime/base/time.h"
+#include "scheduler/model/model.h"
+#include "sensors/rig/rig.h"
+
+namespace takt::pipeline {
+
+// Jobs [job, job + count) of a stage, real time only. Exactly one of the three is set.
+struct StageFault {
+  std::uint32_t stage = 0;
+  std::uint64_t job = 0, count = 1;
+  double budgets = 0;    // its worker computes until so many budgets have passed
+  Duration stall;        // its worker waits so long behind its work
+  bool endless = false;  // its worker loops until the table has ended
+};
+
+// Messages of a sensor in [from, from + length) after the first message of the log; of `every` such the last.
+struct SensorFault {
+  enum class Kind : std::uint8_t { kDrop, kDuplicate, kLate, kReorder, kCorrupt, kClockStep, kClockDrift };
+  std::uint32_t sensor = 0;
+  Kind kind = Kind::kDrop;
+  Duration from, length;
+  std::uint32_t every = 1;
+  Duration by;     // kLate: of the arrival; kClockStep: of the stamp
+  double ppm = 0;  // kClockDrift: of the stamp, since `from`
+};
+const char* name_of(SensorFault::Kind kind);  // as in the file: "drop"
+
+struct ProcessFault {
+  enum class Kind : std::uint8_t {
+    kStop,        // SIGSTOP, and SIGCONT after `length`; real time only
+    kKillClient,  // a declared client of `stage`'s topic in another process holds chunks and is killed; iceoryx only
+    kKillRoudi,   // another process owns RouDi and is killed; iceoryx only
+    kDiskFull,    // of the run folder no file can be written beyond 64 KiB
+  };
+  Kind kind = Kind::kStop;
+  Duration at, length;
+  std::uint32_t stage = 0;
+};
+const char* name_of(ProcessFault::Kind kind);
+
+// Least and most of a count.
+struct CountRange {
+  std::uint64_t least = 0, most = 0;
+};
+
+// One figure that must lie in a range.
+struct CountExpectation {
+  enum class Kind : std::uint8_t { kJobs, kInstances, kMessages };
+  Kind kind = Kind::kJobs;
+  std::uint32_t subject = 0;  // kJobs: stage; kInstances: chain; kMessages: sensor
+  std::string figure;         // "overrun" (of the job classes), "void" (of the latency), "bad_frames" (of the health)
+  CountRange range;
+};
+
+struct FaultPlan {
+  std::string name, what;
+  std::vector<StageFault> stages;
+  std::vector<SensorFault> sensors;
+  std::vector<ProcessFault> processes;
+
+  // What must come of it. No chain instance may be violated, whatever the file says.
+  int exit = 0;                       // of the run without faults in mind
+  std::vector<std::string> verdicts;  // any of them; empty: not looked at
+  std::vector<CountExpectation> counts;
+  std::optional<std::uint64_t>
+      recovery;  // hyperperiods behind the last faulty one, after which every job is as planned
+
+  [[nodiscard]] bool needs_real_time() const;
+  [[nodiscard]] bool fills_disk() const;
+};
+
+// Strict: unknown names, keys and values are all reported with their place. kConfiguration.
+Result<FaultPlan> load_faults(const std::string& path, const sched::Problem& problem, const sensors::Rig& rig);
+Result<FaultPlan> parse_faults(const std::string& text, const std::string& name, const sched::Problem& problem,
+                               const sensors::Rig& rig);
+
+// The faults in words, and each expectation beside what the run shows. `exit`: what the run came to, as an exit code;
+// `run` is null when it ended with an error.
+FaultReport check_faults(const FaultPlan& plan, const sched::Problem& problem, const RunData* run, int exit);
+
+}  // namespace takt::pipeline

@@ -1,0 +1,30 @@
+// Makes the worker of a stage do wrong (fault_plan.h).
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "pipeline/assembly/fault_plan.h"
+#include "scheduler/dispatch/dispatch.h"
+
+namespace takt::pipeline {
+
+class StageFaults {
+ public:
+  // `end`: of the table, where endless loops end; so they do when `stop` is set.
+  StageFaults(std::vector<StageFault> faults, Duration budget, TableTime end, double rate,
+              const std::atomic<bool>* stop)
+      : faults_(std::move(faults)), budget_(budget), end_(end), rate_(rate), stop_(stop) {}
+
+  // Worker 0, behind the work of a job that it began at `began`.
+  void behind_work(const sched::Job& job, HostTime began) const;
+
+ private:
+  std::vector<StageFault> faults_;
+  Duration budget_;
+  TableTime end_;
+  double rate_;  // table seconds per host second
+  const std::atomic<bool>* stop_;
+};
+
+}  // namespace takt::pipeline

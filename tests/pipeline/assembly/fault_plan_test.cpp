@@ -1,0 +1,316 @@
+#include "pipeline/assembly/fault_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+
+#include "pipeline/assembly/faulty_log.h"
+#include "tests/pipeline/report/synthetic_run.h"
+
+namespace takt::pipeline {
+namespace {
+
+using sensors::LogMessage;
+using ::testing::HasSubstr;
+
+// Names as in the synthetic run: sensors front and top; stages camera_detect, lidar_detect, fusion.
+sensors::Rig rig() {
+  sensors::Rig out;
+  for (const char* name : {"front", "top"}) {
+    sensors::RigSensor sensor;
+    sensor.name = name;
+    sensor.topic = std::string("/") + name;
+    out.sensors.push_back(sensor);
+  }
+  return out;
+}
+
+Result<FaultPlan> parse(const std::string& text) {
+  return parse_faults(text, "f.yaml", test::synthetic_run(1, false).problem, rig());
+}
+
+const std::string kHead = "{name: n, what: w, faults: [";
+
+TEST(FaultFile, ReadsEveryKind) {
+  const auto plan = parse(
+      "name: n\nwhat: words\nfaults:\n"
+      "  - {stage: lidar_detect, job: 3, budgets: 2}\n"
+      "  - {stage: fusion, job: 3, count: 2, stall_ms: 1.5}\n"
+      "  - {stage: camera_detect, job: 0, endless: true}\n"
+      "  - {sensor: top, kind: late, by_ms: 60, from_s: 1, for_s: 0.5, every: 2}\n"
+      "  - {sensor: front, kind: clock_drift, ppm: -100, from_s: 0, for_s: 1}\n"
+      "  - {process: stop, at_s: 1, for_ms: 200}\n"
+      "  - {process: kill_client, stage: fusion, at_s: 1}\n"
+      "  - {process: disk_full}\n"
+      "expect:\n  exit: 5\n  verdict: [PASS, NOT JUDGED]\n"
+      "  jobs: {lidar_detect: {overrun: 1, late_start: [0, 2]}}\n"
+      "  chains: {camera to tracks: {void: [1, 3]}}\n"
+      "  messages: {top: {gaps: 2}}\n"
+      "  recovery_hyperperiods: 1\n");
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_EQ(plan->stages.size(), 3U);
+  EXPECT_EQ(plan->stages[0].stage, 1U);
+  EXPECT_EQ(plan->stages[0].budgets, 2);
+  EXPECT_EQ(plan->stages[1].count, 2U);
+  EXPECT_EQ(plan->stages[1].stall.ns, 1'500'000);
+  EXPECT_TRUE(plan->stages[2].endless);
+  ASSERT_EQ(plan->sensors.size(), 2U);
+  EXPECT_EQ(plan->sensors[0].kind, SensorFault::Kind::kLate);
+  EXPECT_EQ(plan->sensors[0].by, milliseconds(60));
+  EXPECT_EQ(plan->sensors[0].every, 2U);
+  EXPECT_EQ(plan->sensors[1].ppm, -100);
+  ASSERT_EQ(plan->processes.size(), 3U);
+  EXPECT_EQ(plan->processes[0].length, milliseconds(200));
+  EXPECT_EQ(plan->exit, 5);
+  EXPECT_EQ(plan->verdicts, (std::vector<std::string>{"PASS", "NOT JUDGED"}));
+  ASSERT_EQ(plan->counts.size(), 4U);
+  EXPECT_EQ(plan->counts[1].range.most, 2U);
+  EXPECT_EQ(plan->recovery, 1U);
+  EXPECT_TRUE(plan->needs_real_time());
+  EXPECT_TRUE(plan->fills_disk());
+}
+
+TEST(FaultFile, SensorFaultsAndAFullDiskNeedNoRealTime) {
+  const auto plan =
+      parse(kHead + "{sensor: top, kind: drop, from_s: 0, for_s: 1}, {process: disk_full}], expect: {exit: 0}}");
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_FALSE(plan->needs_real_time());
+}
+
+TEST(FaultFile, NamesEveryMistakeWithItsPlace) {
+  const std::map<std::string, std::string> wrong{
+      {"{stage: radar, job: 1, budgets: 2}], expect: {exit: 0}}", "f.yaml:1:"},
+      {"{stage: fusion, job: 1}], expect: {exit: 0}}", "expected one of 'budgets', 'stall_ms' and 'endless: true'"},
+      {"{stage: fusion, job: 1, budgets: 2, endless: true}], expect: {exit: 0}}", "expected one of"},
+      {"{sensor: top, kind: vanish, from_s: 0, for_s: 1}], expect: {exit: 0}}", "vanish"},
+      {"{sensor: top, kind: late, from_s: 0, for_s: 1}], expect: {exit: 0}}", "by_ms"},
+      {"{sensor: top, kind: drop, by_ms: 1, from_s: 0, for_s: 1}], expect: {exit: 0}}", "by_ms"},
+      {"{process: explode}], expect: {exit: 0}}", "explode"},
+      {"], expect: {exit: 0, jobs: {radar: {ok: 1}}}}", "'radar' is not known here"},
+      {"], expect: {exit: 0, jobs: {fusion: {fine: 1}}}}", "'fine' is no figure"},
+      {"], expect: {exit: 0, jobs: {fusion: {ok: [3, 1]}}}}", "the least is above the most"},
+      {"], expect: {exit: 0, jobs: {fusion: {ok: [3]}}}}", "[least, most]"},
+      {"], expect: {exit: 0, verdict: GOOD}}", "GOOD"},
+      {"]}", "expect"},
+  };
+  for (const auto& [text, message] : wrong) {
+    const auto plan = parse(kHead + text);
+    ASSERT_FALSE(plan) << text;
+    EXPECT_EQ(plan.error().code, Code::kConfiguration) << text;
+    EXPECT_THAT(plan.error().message, HasSubstr(message)) << text;
+    EXPECT_THAT(plan.error().message, HasSubstr("f.yaml:1:")) << text;
+  }
+}
+
+// ---- the faulty log ---------------------------------------------------------------------------------------------
+
+// Messages of /front every 10 ms, of /top every 20 ms, stamped 2 ms before they arrive.
+class PlainLog final : public sensors::LogReader {
+ public:
+  PlainLog() {
+    channels_.resize(2);
+    channels_[0].topic = "/front";
+    channels_[1].topic = "/top";
+  }
+  [[nodiscard]] const std::vector<sensors::LogChannel>& channels() const override { return channels_; }
+  [[nodiscard]] std::optional<std::pair<SensorTime, SensorTime>> span() const override {
+    return std::pair{SensorTime{kBegin}, SensorTime{kBegin + 29 * kStep}};
+  }
+  void select(const std::vector<std::string>&) override {}
+  void rewind() override { at_ = 0; }
+  [[nodiscard]] const std::vector<sensors::LogProblem>& problems() const override { return problems_; }
+  Result<std::optional<LogMessage>> next() override {
+    if (at_ == 30) return std::optional<LogMessage>{};
+    const std::int64_t i = at_++;
+    const bool top = i % 3 == 2;
+    bytes_ = "message " + std::to_string(i);
+    LogMessage message;
+    message.channel = &channels_[top ? 1 : 0];
+    message.index = static_cast<std::uint64_t>(top ? i / 3 : i - i / 3);
+    message.arrival = {kBegin + i * kStep};
+    message.capture = message.arrival - milliseconds(2);
+    message.bytes = std::as_bytes(std::span(bytes_));
+    return std::optional<LogMessage>(message);
+  }
+  static constexpr std::int64_t kBegin = 5'000'000'000, kStep = 10'000'000;
+
+ private:
+  std::vector<sensors::LogChannel> channels_;
+  std::vector<sensors::LogProblem> problems_;
+  std::int64_t at_ = 0;
+  std::string bytes_;
+};
+
+struct Seen {
+  std::string topic;
+  std::uint64_t index;
+  std::int64_t arrival_ms, delay_us;
+  std::string bytes;
+  bool operator==(const Seen&) const = default;
+};
+
+std::vector<Seen> read_all(sensors::LogReader& log) {
+  std::vector<Seen> out;
+  for (;;) {
+    const auto next = log.next();
+    if (!next || !*next) return out;
+    const LogMessage& m = **next;
+    out.push_back({m.channel->topic,
+                   m.index,
+                   (m.arrival.ns - PlainLog::kBegin) / 1'000'000,
+                   (m.arrival - m.capture).ns / 1000,
+                   {reinterpret_cast<const char*>(m.bytes.data()), m.bytes.size()}});
+  }
+}
+
+SensorFault fault(SensorFault::Kind kind, std::uint32_t every = 1) {
+  SensorFault out;
+  out.sensor = 0;
+  out.kind = kind;
+  out.from = milliseconds(100);
+  out.length = milliseconds(100);
+  out.every = every;
+  return out;
+}
+
+std::vector<Seen> read_with(const SensorFault& one) {
+  static const sensors::Rig kRig = rig();
+  const auto log = with_sensor_faults(std::make_unique<PlainLog>(), kRig, {one});
+  const std::vector<Seen> first = read_all(*log);
+  EXPECT_EQ(log->notes().size(), 1U);
+  // Order of arrival whatever was done, and the same again after a rewind.
+  for (std::size_t i = 1; i < first.size(); ++i) EXPECT_LE(first[i - 1].arrival_ms, first[i].arrival_ms);
+  log->rewind();
+  EXPECT_EQ(read_all(*log), first);
+  return first;
+}
+
+std::vector<Seen> plain() {
+  PlainLog log;
+  return read_all(log);
+}
+
+bool in_window(const Seen& s) { return s.topic == "/front" && s.arrival_ms >= 100 && s.arrival_ms < 200; }
+
+TEST(FaultyLog, DropsTheNthOfTheWindowAndNothingElse) {
+  std::vector<Seen> expected;
+  int seen = 0;
+  for (const Seen& s : plain()) {
+    if (!in_window(s) || ++seen % 3 != 0) expected.push_back(s);
+  }
+  EXPECT_EQ(seen, 7);
+  EXPECT_EQ(read_with(fault(SensorFault::Kind::kDrop, 3)), expected);
+}
+
+TEST(FaultyLog, DuplicatesComeAMillisecondLater) {
+  const std::vector<Seen> seen = read_with(fault(SensorFault::Kind::kDuplicate));
+  ASSERT_EQ(seen.size(), 37U);
+  for (std::size_t i = 1; i < seen.size(); ++i) {
+    if (seen[i].topic != seen[i - 1].topic || seen[i].index != seen[i - 1].index) continue;
+    EXPECT_EQ(seen[i].arrival_ms, seen[i - 1].arrival_ms + 1);
+    EXPECT_EQ(seen[i].delay_us, 3000);  // its stamp stayed
+    EXPECT_EQ(seen[i].bytes, seen[i - 1].bytes);
+  }
+}
+
+TEST(FaultyLog, LateMessagesKeepTheirStampsAndTheOrderOfArrivals) {
+  SensorFault late = fault(SensorFault::Kind::kLate);
+  late.by = milliseconds(35);
+  const std::vector<Seen> seen = read_with(late);
+  ASSERT_EQ(seen.size(), 30U);
+  int moved = 0;
+  for (const Seen& s : seen) moved += s.delay_us == 37'000 ? 1 : 0;
+  EXPECT_EQ(moved, 7);
+}
+
+TEST(FaultyLog, ReorderedPairsSwapTheirArrivals) {
+  const std::vector<Seen> seen = read_with(fault(SensorFault::Kind::kReorder, 4));
+  ASSERT_EQ(seen.size(), 30U);  // nothing is lost
+  int back = 0;
+  std::uint64_t last = 0;
+  for (const Seen& s : seen) {
+    if (s.topic != "/front") continue;
+    back += s.index < last ? 1 : 0;
+    last = std::max(last, s.index);
+  }
+  EXPECT_EQ(back, 1);
+}
+
+TEST(FaultyLog, AHeldMessageComesAtTheEndOfTheLogAtTheLatest) {
+  SensorFault reorder = fault(SensorFault::Kind::kReorder);
+  reorder.from = milliseconds(280);
+  EXPECT_EQ(read_with(reorder).size(), 30U);
+}
+
+TEST(FaultyLog, DamagedMessagesAreCutOrTurnedOver) {
+  const std::vector<Seen> before = plain(), after = read_with(fault(SensorFault::Kind::kCorrupt));
+  ASSERT_EQ(after.size(), before.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(after[i].bytes == before[i].bytes, !in_window(before[i])) << i;
+    EXPECT_EQ(after[i].arrival_ms, before[i].arrival_ms);
+  }
+}
+
+TEST(FaultyLog, ClocksStepAndDrift) {
+  SensorFault step = fault(SensorFault::Kind::kClockStep);
+  step.by = milliseconds(-30);
+  for (const Seen& s : read_with(step)) EXPECT_EQ(s.delay_us, in_window(s) ? 32'000 : 2000);
+  SensorFault drift = fault(SensorFault::Kind::kClockDrift);
+  drift.ppm = -10'000;
+  for (const Seen& s : read_with(drift)) {
+    EXPECT_EQ(s.delay_us, in_window(s) ? 2000 + (s.arrival_ms - 100) * 10 : 2000);
+  }
+}
+
+// ---- the check --------------------------------------------------------------------------------------------------
+
+const FaultExpectation* find(const FaultReport& report, const std::string& what) {
+  for (const FaultExpectation& e : report.expectations) {
+    if (e.what.find(what) != std::string::npos) return &e;
+  }
+  return nullptr;
+}
+
+TEST(FaultCheck, CountsWhatTheRunShows) {
+  RunData run = test::synthetic_run(8, true);
+  test::skip_job(run, test::kLidarStage, 3);
+  const auto plan = parse(kHead +
+                          "{stage: lidar_detect, job: 3, budgets: 2}], expect: {exit: 0, verdict: PASS, jobs: "
+                          "{lidar_detect: {skipped: 1, overrun: [1, 2]}}, chains: {LiDAR to tracks: {void: [1, 8]}}, "
+                          "recovery_hyperperiods: 0}}");
+  ASSERT_TRUE(plan) << plan.error().message;
+  const FaultReport report = check_faults(*plan, run.problem, &run, 0);
+  EXPECT_THAT(report.injected.at(0), HasSubstr("lidar_detect#3 computes for 2 budgets"));
+  ASSERT_NE(find(report, "lidar_detect skipped"), nullptr);
+  EXPECT_TRUE(find(report, "lidar_detect skipped")->met);
+  EXPECT_FALSE(find(report, "lidar_detect overrun")->met);
+  EXPECT_EQ(find(report, "lidar_detect overrun")->expected, "1 to 2");
+  EXPECT_EQ(find(report, "lidar_detect overrun")->seen, "0");
+  EXPECT_TRUE(find(report, "violated")->met);
+  EXPECT_TRUE(find(report, "hyperperiods until")->met);
+  EXPECT_FALSE(report.met());
+}
+
+TEST(FaultCheck, RecoveryCountsFromTheLastFaultyHyperperiod) {
+  RunData run = test::synthetic_run(8, true);
+  test::skip_job(run, test::kLidarStage, 3);
+  test::skip_job(run, test::kCameraStage, 15);  // two behind it
+  test::skip_job(run, test::kLidarStage, 6);    // the failed stage's own worker is not done: not takt's to say
+  const auto plan =
+      parse(kHead + "{stage: lidar_detect, job: 3, budgets: 2}], expect: {exit: 0, recovery_hyperperiods: 1}}");
+  ASSERT_TRUE(plan);
+  const FaultReport report = check_faults(*plan, run.problem, &run, 0);
+  EXPECT_FALSE(find(report, "hyperperiods until")->met);
+  EXPECT_EQ(find(report, "hyperperiods until")->seen, "2, camera_detect#15 was skipped");
+}
+
+TEST(FaultCheck, ARunThatEndedWithAnErrorHasItsExitCodeOnly) {
+  const auto plan = parse(kHead + "{process: disk_full}], expect: {exit: 5, verdict: PASS}}");
+  ASSERT_TRUE(plan);
+  const sched::Problem problem = test::synthetic_run(1, false).problem;
+  EXPECT_TRUE(check_faults(*plan, problem, nullptr, 5).met());
+  EXPECT_FALSE(check_faults(*plan, problem, nullptr, 0).met());
+}
+
+}  // namespace
+}  // namespace takt::pipeline
