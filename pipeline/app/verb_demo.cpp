@@ -140,6 +140,7 @@ Result<int> run_demo(const Options& options) {
   headline("3/4 Quick profile of this machine (" + std::to_string(kQuickSamples) + " samples each: exploratory)");
   pipeline::ProfileOptions quick;
   quick.samples = kQuickSamples;
+  quick.beside = {pipeline::Beside::kStages};  // what there is in the run that follows
   quick.stop = &interrupted();
   pipeline::Profile profile;
   {

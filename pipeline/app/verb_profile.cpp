@@ -1,52 +1,139 @@
 // takt profile: measured budgets.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
 #include "pipeline/assembly/profile.h"
 #include "scheduler/model/budgets.h"
+#include "scheduler/model/yaml.h"
 
 namespace takt::app {
 namespace {
 
+using pipeline::Beside;
+
 struct Options {
   std::string pipeline, out = "budgets.yaml";
-  std::vector<std::string> models;
+  std::vector<std::string> models, beside;
   pipeline::ProfileOptions profile;
+  std::string against;
   bool quiet = false;
 };
+
+// A line per class, its budget beside the first, and what an extreme-value estimate says where the data bear one.
+void print(const pipeline::Profile& profile) {
+  std::printf("%-16s %-9s %5s %-7s %10s %10s %10s %10s %10s\n", "stage", "variant", "cores", "beside", "median", "p99",
+              "max", "warm-up", "budget");
+  for (const pipeline::ProfileRow& row : profile.rows) {
+    for (const pipeline::ProfileClass& one : row.classes) {
+      const bool first = &one == &row.classes.front();
+      std::printf("%-16s %-9s %5s %-7s %7.3f ms %7.3f ms %7.3f ms %7.3f ms", first ? row.stage.c_str() : "",
+                  first ? row.variant.c_str() : "", first ? std::to_string(row.budget.cores).c_str() : "",
+                  pipeline::name_of(one.beside), one.median.ms(), one.p99.ms(), one.max.ms(), one.warm_up_max.ms());
+      if (first) std::printf(" %7.3f ms", row.budget.time.ms());
+      std::printf("\n");
+    }
+  }
+  std::printf("\nextreme values (peaks over threshold; estimates for people, no budget and no proof uses them)\n");
+  for (const pipeline::ProfileRow& row : profile.rows) {
+    for (const pipeline::ProfileClass& one : row.classes) {
+      std::printf("%-16s %-9s %5d %-7s ", row.stage.c_str(), row.variant.c_str(), row.budget.cores,
+                  pipeline::name_of(one.beside));
+      if (!one.tail.refused.empty()) {
+        std::printf("none: %s\n", one.tail.refused.c_str());
+      } else {
+        std::printf("exceeded once in 10^6 jobs: %.3f ms, in 10^9: %.3f ms (shape %.2f)\n",
+                    one.tail.once_in_million.ms(), one.tail.once_in_billion.ms(), one.tail.shape);
+      }
+    }
+  }
+  std::printf("\n");
+}
+
+// How far the machine's own wake-ups explain the start errors of jobs.
+void print_calibration(const pipeline::PipelineConfig& config, const pipeline::Profile& profile) {
+  std::printf("start error, p99.9, median of 5 alternating blocks on the same core:");
+  for (std::size_t core = 0; core < profile.dispatch_error.size(); ++core) {
+    std::printf(" %s jobs %.3f ms, a sleeping thread %.3f ms;", config.problem.board.cores[core].name.c_str(),
+                profile.dispatch_error[core].ms(), profile.sleep_error[core].ms());
+  }
+  std::printf("\n");
+}
+
+// Budgets of an earlier profile against the maxima of this one: held, and not wider than they need to be.
+int judge_tightness(const sched::BudgetTable& earlier, const pipeline::Profile& profile, bool quiet) {
+  constexpr double kWidest = 1.5;
+  int worst = 0;
+  std::size_t judged = 0;
+  for (const pipeline::ProfileRow& row : profile.rows) {
+    for (const sched::StageBudget& entry : earlier.budgets) {
+      if (entry.stage != row.stage || entry.variant != row.variant || entry.budget.cores != row.budget.cores) continue;
+      const double tightness = entry.budget.time.ms() / row.budget.high_water.ms();
+      const char* word = tightness < 1 ? "NOT HELD" : tightness > kWidest ? "loose" : "ok";
+      ++judged;
+      if (tightness < 1 || tightness > kWidest) worst = exit_code(Code::kGate);
+      if (!quiet) {
+        std::printf("%-16s %-9s %5d  budget %7.3f ms / largest now %7.3f ms = %.2f  %s\n", row.stage.c_str(),
+                    row.variant.c_str(), row.budget.cores, entry.budget.time.ms(), row.budget.high_water.ms(),
+                    tightness, word);
+      }
+    }
+  }
+  if (judged == 0) {
+    return report_error({Code::kConfiguration, "the earlier budgets name none of this pipeline's stages"});
+  }
+  return worst;
+}
 
 int run(const Options& options) {
   const Result<pipeline::ModelFiles> models = model_files(options.models);
   if (!models) return report_error(models.error());
   const Result<pipeline::PipelineConfig> config = pipeline::load_pipeline(options.pipeline, *models);
   if (!config) return report_error(config.error());
+  std::optional<sched::BudgetTable> earlier;
+  if (!options.against.empty()) {
+    Result<sched::BudgetTable> loaded = sched::load_budgets(options.against);
+    if (!loaded) return report_error(loaded.error());
+    earlier = *std::move(loaded);
+  }
   pipeline::ProfileOptions profile_options = options.profile;
   profile_options.stop = &interrupted();
+  if (!options.beside.empty()) {
+    profile_options.beside.clear();
+    for (const Beside beside : {Beside::kAlone, Beside::kStages, Beside::kMemory}) {
+      const auto asked = std::find(options.beside.begin(), options.beside.end(), pipeline::name_of(beside));
+      if (asked != options.beside.end()) profile_options.beside.push_back(beside);
+    }
+  }
   Result<pipeline::Profile> profile = [&] {
     Progress progress("profiling", options.quiet);
     profile_options.progress = [&](double done, double total) { progress.update(done, total); };
     return pipeline::profile_stages(*config, profile_options);
   }();
   if (!profile) return report_error(profile.error());
+  if (earlier) {
+    if (!options.quiet) print(*profile);
+    return judge_tightness(*earlier, *profile, options.quiet);
+  }
   const Status written = sched::save_budgets(options.out, pipeline::budget_table(*config, *profile));
   if (!written) return report_error(written.error());
   if (!options.quiet) {
-    std::printf("%-16s %-8s %5s %10s %10s %10s %10s %10s\n", "stage", "variant", "cores", "median", "p99", "max",
-                "budget", "warm-up");
-    for (const pipeline::ProfileRow& row : profile->rows) {
-      std::printf("%-16s %-8s %5d %7.3f ms %7.3f ms %7.3f ms %7.3f ms %7.3f ms\n", row.stage.c_str(),
-                  row.variant.c_str(), row.budget.cores, row.median.ms(), row.p99.ms(), row.budget.high_water.ms(),
-                  row.budget.time.ms(), row.warm_up_max.ms());
-    }
+    print(*profile);
+    print_calibration(*config, *profile);
     std::printf("wake-up window w %.3f ms, publish window p %.3f ms\n", profile->wakeup_window.ms(),
                 profile->publish_window.ms());
+    std::string classes;
+    for (const Beside beside : profile_options.beside) {
+      classes += (classes.empty() ? "" : ", ") + std::string(pipeline::name_of(beside));
+    }
     std::printf(
-        "interference: alone on the machine, inputs at declared capacity; %llu samples each (%s), margin %.2f\n",
-        static_cast<unsigned long long>(options.profile.samples),
+        "interference: %s; inputs at declared capacity; %llu samples per class (%s), margin %.2f over the largest\n",
+        classes.c_str(), static_cast<unsigned long long>(options.profile.samples),
         options.profile.samples >= 1000 ? "profiled" : "exploratory: fewer than 1000", options.profile.margin);
     if (!profile->refused.empty()) std::printf("refused by the system: %s\n", profile->refused.c_str());
     std::printf("%s\n", options.out.c_str());
@@ -62,8 +149,18 @@ void add_profile(CLI::App& app, Command& chosen) {
       app.add_subcommand("profile", "Measure execution-time budgets of every stage, variant and core count");
   verb->add_option("pipeline", options->pipeline, "pipeline file")->required();
   add_model_option(*verb, options->models);
+  verb->add_option(
+          "--beside", options->beside,
+          "what runs beside the measured stage (repeatable; by default each in turn, and the budget covers all): "
+          "alone, stages (the other ones), memory (threads that saturate it and the last-level cache). Measured "
+          "alone only, a budget bears no other job beside it in the table")
+      ->check(CLI::IsMember({"alone", "stages", "memory"}));
   verb->add_option("-o,--out", options->out, "budgets file to write")->capture_default_str();
-  verb->add_option("--samples", options->profile.samples, "runs per budget; fewer than 1000 is exploratory")
+  verb->add_option(
+      "--against", options->against,
+      "write nothing; judge the budgets of this file by what is measured now: budget / largest time, 1.0 to "
+      "1.5, else exit code 1");
+  verb->add_option("--samples", options->profile.samples, "runs per class and budget; fewer than 1000 is exploratory")
       ->check(count_in(10, 10'000'000))
       ->capture_default_str();
   verb->add_option("--margin", options->profile.margin, "budget = high-water mark x margin")

@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "pipeline/assembly/co_runners.h"
 #include "pipeline/assembly/environment.h"
 #include "runtime/base/sizes.h"
 #include "scheduler/dispatch/dispatch.h"
@@ -50,6 +51,27 @@ void rest(Duration worked) {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
 }
 
+// Job n on the next of its hostile inputs.
+void prepare_job(std::uint64_t n, std::vector<std::vector<std::unique_ptr<Buffer>>>& inputs, Buffer& output,
+                 StageJob& job, std::vector<StageInput>& latched) {
+  // Stamps advance as in a drive, so that filters predict over a real time step.
+  const std::int64_t now = static_cast<std::int64_t>(n + 1) * 50'000'000;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Buffer& buffer = *inputs[i][n % kSeeds];
+    buffer.header.job = n;
+    buffer.header.capture_ns = now;
+    buffer.header.arrival_ns = now;
+    latched[i].chunk = {&buffer.header, buffer.payload.get()};
+  }
+  output.header = {};
+  job = {};
+  job.number = n;
+  job.now = {now};
+  job.inputs = latched;
+  job.output_header = &output.header;
+  job.output = output.payload.get();
+}
+
 // One measured configuration: `parts` pinned threads run the phases of a job together, as a gang of workers does.
 class Bench {
  public:
@@ -71,7 +93,7 @@ class Bench {
       for (std::uint64_t n = 0; n < runs; ++n) {
         if (part == 0) {
           go_on = stop == nullptr || !*stop;
-          prepare(n, job, latched);
+          prepare_job(n, inputs_, output_, job, latched);
         }
         static_cast<void>(start.arrive_and_wait(part));
         if (!go_on) return;
@@ -102,25 +124,6 @@ class Bench {
   [[nodiscard]] const std::string& refused() const { return refused_; }
 
  private:
-  void prepare(std::uint64_t n, StageJob& job, std::vector<StageInput>& latched) {
-    // Stamps advance as in a drive, so that filters predict over a real time step.
-    const std::int64_t now = static_cast<std::int64_t>(n + 1) * 50'000'000;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      Buffer& buffer = *inputs_[i][n % kSeeds];
-      buffer.header.job = n;
-      buffer.header.capture_ns = now;
-      buffer.header.arrival_ns = now;
-      latched[i].chunk = {&buffer.header, buffer.payload.get()};
-    }
-    output_.header = {};
-    job = {};
-    job.number = n;
-    job.now = {now};
-    job.inputs = latched;
-    job.output_header = &output_.header;
-    job.output = output_.payload.get();
-  }
-
   Stage& stage_;
   std::vector<std::vector<std::unique_ptr<Buffer>>>& inputs_;
   const sched::Board& board_;
@@ -129,13 +132,139 @@ class Bench {
   std::string refused_;
 };
 
+// A stage with its inputs at declared capacity, as hostile as it knows them.
+struct Measured {
+  std::unique_ptr<Stage> stage;
+  std::vector<std::vector<std::unique_ptr<Buffer>>> inputs;  // by input, by seed
+
+  static Result<Measured> create(const PipelineConfig& config, std::size_t s, std::size_t variant) {
+    Measured out;
+    TAKT_ASSIGN(out.stage, config.create(s, variant));
+    const auto& declared = config.problem.stages[s].inputs;
+    out.inputs.resize(declared.size());
+    for (std::size_t i = 0; i < declared.size(); ++i) {
+      std::uint64_t capacity = 0;
+      if (declared[i].from_sensor) {
+        capacity = sensors::payload_capacity(config.rig->sensors[declared[i].source]);
+      } else {
+        TAKT_ASSIGN(auto producer, config.create(declared[i].source, 0));
+        capacity = producer->output_bytes();
+      }
+      for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+        auto buffer = std::make_unique<Buffer>(capacity);
+        out.stage->adversarial_input(i, seed, buffer->header, {buffer->payload.get(), capacity});
+        out.inputs[i].push_back(std::move(buffer));
+      }
+    }
+    return out;
+  }
+};
+
+// The other stages as co-runners: each core has its own of each, and runs them in turn, job by job.
+class OtherStages {
+ public:
+  static Result<std::shared_ptr<OtherStages>> create(const PipelineConfig& config, std::size_t measured) {
+    auto out = std::make_shared<OtherStages>();
+    for (std::size_t core = 0; core < config.problem.board.cores.size(); ++core) {
+      OfCore& of_core = out->cores_.emplace_back();
+      for (std::size_t s = 0; s < config.problem.stages.size(); ++s) {
+        if (s == measured) continue;
+        TAKT_ASSIGN(Measured other, Measured::create(config, s, 0));
+        of_core.outputs.emplace_back(other.stage->output_bytes());
+        of_core.stages.push_back(std::move(other));
+      }
+    }
+    return out;
+  }
+  void run(std::size_t core) {
+    OfCore& mine = cores_[core];
+    if (mine.stages.empty()) return;
+    const std::size_t n = mine.jobs++ % mine.stages.size();
+    Measured& other = mine.stages[n];
+    std::vector<StageInput> latched(other.inputs.size());
+    StageJob job;
+    prepare_job(mine.jobs, other.inputs, mine.outputs[n], job, latched);
+    for (int phase = 0; phase < other.stage->phases(); ++phase) other.stage->run(phase, 0, 1, job);
+    other.stage->published();
+  }
+
+ private:
+  struct OfCore {
+    std::vector<Measured> stages;
+    std::vector<Buffer> outputs;
+    std::uint64_t jobs = 0;
+  };
+  std::vector<OfCore> cores_;
+};
+
+Result<std::unique_ptr<CoRunners>> company_of(const PipelineConfig& config, std::size_t measured, Beside beside,
+                                              int cores) {
+  const sched::Board& board = config.problem.board;
+  switch (beside) {
+    case Beside::kAlone: break;
+    case Beside::kStages: {
+      TAKT_ASSIGN(auto others, OtherStages::create(config, measured));
+      return std::make_unique<CoRunners>(board, cores, [others](std::size_t core) { others->run(core); });
+    }
+    case Beside::kMemory: {
+      auto streams = std::make_shared<MemoryStreams>(board.cores.size());
+      return std::make_unique<CoRunners>(board, cores, [streams](std::size_t core) { streams->run(core); });
+    }
+  }
+  return std::unique_ptr<CoRunners>{};
+}
+
 Duration quantile(std::vector<Duration> sorted, double q) {
   if (sorted.empty()) return {};
   const auto index = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));
   return sorted[index];
 }
 
+Status calibrate(const sched::Board& board, Profile& profile) {
+  constexpr int kBlocks = 5;
+  constexpr Duration kBlock = milliseconds(400);
+  std::vector<std::vector<Duration>> dispatched(board.cores.size()), slept(board.cores.size());
+  for (int block = 0; block < kBlocks; ++block) {
+    TAKT_ASSIGN(const sched::WakeupErrors jobs, sched::measure_wakeup(board, kBlock));
+    TAKT_ASSIGN(const sched::WakeupErrors sleeps, sched::measure_sleep(board, kBlock));
+    for (std::size_t core = 0; core < board.cores.size(); ++core) {
+      dispatched[core].push_back(jobs.p999[core]);
+      slept[core].push_back(sleeps.p999[core]);
+    }
+  }
+  for (std::size_t core = 0; core < board.cores.size(); ++core) {
+    std::sort(dispatched[core].begin(), dispatched[core].end());
+    std::sort(slept[core].begin(), slept[core].end());
+    profile.dispatch_error.push_back(dispatched[core][kBlocks / 2]);
+    profile.sleep_error.push_back(slept[core][kBlocks / 2]);
+  }
+  return {};
+}
+
+ProfileClass class_of(Beside beside, std::vector<Duration> times, std::uint64_t warm_up) {
+  ProfileClass out;
+  out.beside = beside;
+  const auto measured = times.begin() + static_cast<std::ptrdiff_t>(warm_up);
+  if (measured != times.begin()) out.warm_up_max = *std::max_element(times.begin(), measured);
+  times.erase(times.begin(), measured);
+  out.tail = estimate_tail(times);
+  std::sort(times.begin(), times.end());
+  out.median = quantile(times, 0.5);
+  out.p99 = quantile(times, 0.99);
+  out.max = times.back();
+  return out;
+}
+
 }  // namespace
+
+const char* name_of(Beside beside) {
+  switch (beside) {
+    case Beside::kAlone: return "alone";
+    case Beside::kStages: return "stages";
+    case Beside::kMemory: return "memory";
+  }
+  return "";
+}
 
 Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOptions& options) {
   Profile profile;
@@ -144,47 +273,35 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
   for (const sched::Stage& stage : stages) {
     for (const sched::Variant& variant : stage.variants) total += static_cast<double>(variant.budgets.size());
   }
-  total *= static_cast<double>(options.samples + options.warm_up);
+  total *= static_cast<double>((options.samples + options.warm_up) * options.beside.size());
   double done = 0;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     for (std::size_t v = 0; v < stages[s].variants.size(); ++v) {
       for (const sched::Budget& declared : stages[s].variants[v].budgets) {
-        TAKT_ASSIGN(auto stage, config.create(s, v));
-        std::vector<std::vector<std::unique_ptr<Buffer>>> inputs(stages[s].inputs.size());
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-          const sched::Input& input = stages[s].inputs[i];
-          std::uint64_t capacity = 0;
-          if (input.from_sensor) {
-            capacity = sensors::payload_capacity(config.rig->sensors[input.source]);
-          } else {
-            TAKT_ASSIGN(auto producer, config.create(input.source, 0));
-            capacity = producer->output_bytes();
-          }
-          for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
-            auto buffer = std::make_unique<Buffer>(capacity);
-            stage->adversarial_input(i, seed, buffer->header, {buffer->payload.get(), capacity});
-            inputs[i].push_back(std::move(buffer));
-          }
-        }
-        Bench bench(*stage, inputs, config.problem.board, declared.cores);
-        std::vector<Duration> times = bench.run(options.warm_up + options.samples, options.stop, [&] {
-          if (options.progress) options.progress(++done, total);
-        });
-        if (times.size() < options.warm_up + options.samples) {
-          return fail(Code::kInterrupted, "profiling was interrupted; nothing was written");
-        }
-        if (!bench.refused().empty()) profile.refused = bench.refused();
         ProfileRow row;
         row.stage = stages[s].name;
         row.variant = stages[s].variants[v].name;
-        const auto measured = times.begin() + static_cast<std::ptrdiff_t>(options.warm_up);
-        if (measured != times.begin()) row.warm_up_max = *std::max_element(times.begin(), measured);
-        std::vector<Duration> sorted(measured, times.end());
-        std::sort(sorted.begin(), sorted.end());
-        row.median = quantile(sorted, 0.5);
-        row.p99 = quantile(sorted, 0.99);
-        row.budget = sched::budget_from(declared.cores, sorted.back(), options.margin, options.samples);
-        profile.rows.push_back(row);
+        Duration high_water;
+        for (const Beside beside : options.beside) {
+          TAKT_ASSIGN(Measured measured, Measured::create(config, s, v));
+          TAKT_ASSIGN(const auto company, company_of(config, s, beside, declared.cores));
+          Bench bench(*measured.stage, measured.inputs, config.problem.board, declared.cores);
+          std::vector<Duration> times = bench.run(options.warm_up + options.samples, options.stop, [&] {
+            if (options.progress) options.progress(++done, total);
+          });
+          if (times.size() < options.warm_up + options.samples) {
+            return fail(Code::kInterrupted, "profiling was interrupted; nothing was written");
+          }
+          if (!bench.refused().empty()) profile.refused = bench.refused();
+          row.classes.push_back(class_of(beside, std::move(times), options.warm_up));
+          high_water = std::max(high_water, row.classes.back().max);
+        }
+        row.budget = sched::budget_from(declared.cores, high_water, options.margin, options.samples);
+        // Measured without company only, it bears none.
+        const bool alone = std::all_of(options.beside.begin(), options.beside.end(),
+                                       [](Beside beside) { return beside == Beside::kAlone; });
+        if (alone) row.budget.interference = sched::Interference::kNone;
+        profile.rows.push_back(std::move(row));
       }
     }
   }
@@ -194,6 +311,7 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
   // The call of the transport itself takes microseconds (tests/bench/transport), far below the least window.
   for (const Duration p999 : errors.publish_p999) profile.publish_window = std::max(profile.publish_window, p999);
   profile.publish_window = std::clamp(profile.publish_window, microseconds(200), milliseconds(5));
+  TAKT_RETURN_IF_ERROR(calibrate(config.problem.board, profile));
   return profile;
 }
 
@@ -203,7 +321,11 @@ sched::BudgetTable budget_table(const PipelineConfig& config, const Profile& pro
   table.machine = machine_name();
   table.wakeup_window = profile.wakeup_window;
   table.publish_window = profile.publish_window;
-  for (const ProfileRow& row : profile.rows) table.budgets.push_back({row.stage, row.variant, row.budget});
+  for (const ProfileRow& row : profile.rows) {
+    std::vector<std::string> beside;
+    for (const ProfileClass& one : row.classes) beside.emplace_back(name_of(one.beside));
+    table.budgets.push_back({row.stage, row.variant, row.budget, std::move(beside)});
+  }
   return table;
 }
 

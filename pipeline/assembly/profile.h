@@ -1,5 +1,5 @@
-// Measures execution-time budgets: every stage, variant and admissible core count, back to back at full capacity, alone
-// on the machine (DESIGN section 5, "Budgets"; other interference classes come later).
+// Measures execution-time budgets: every stage, variant and admissible core count, back to back at full capacity, under
+// stated interference classes (DESIGN section 5, "Budgets").
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/assembly/extreme_value.h"
 #include "pipeline/assembly/pipeline_file.h"
 #include "runtime/base/status.h"
 #include "scheduler/model/budgets.h"
@@ -15,26 +16,44 @@
 
 namespace takt::pipeline {
 
+// What runs on the board beside the measured stage.
+enum class Beside : std::uint8_t {
+  kAlone,   // nothing of takt
+  kStages,  // the other stages, back to back at their full capacity, on every core
+  kMemory,  // threads that saturate memory and last-level cache, on every core
+};
+const char* name_of(Beside beside);  // "alone", "stages", "memory"
+
 struct ProfileOptions {
-  std::uint64_t samples = 1000;  // fewer than 1000 makes the budgets `exploratory`
+  std::vector<Beside> beside{Beside::kAlone, Beside::kStages, Beside::kMemory};  // the budget covers all of them
+  std::uint64_t samples = 1000;  // per class; fewer than 1000 makes the budgets `exploratory`
   std::uint64_t warm_up = 20;    // runs before the first sample, apart from it
   double margin = 1.3;           // budget = high-water mark * margin
   const std::atomic<bool>* stop = nullptr;
   std::function<void(double, double)> progress;  // runs done, runs in all
 };
 
+// One stage, variant and core count under one class.
+struct ProfileClass {
+  Beside beside = Beside::kAlone;
+  Duration median, p99, max;
+  Duration warm_up_max;  // of the warm-up runs, reported apart
+  TailEstimate tail;     // for people; no budget is made of it
+};
+
 struct ProfileRow {
   std::string stage, variant;
-  sched::Budget budget;  // measured
-  Duration median;
-  Duration p99;
-  Duration warm_up_max;  // of the warm-up runs, reported apart
+  sched::Budget budget;  // of the largest time of all classes
+  std::vector<ProfileClass> classes;
 };
 
 struct Profile {
   std::vector<ProfileRow> rows;
   Duration wakeup_window;  // w and p of this machine
   Duration publish_window;
+  // p99.9 of start errors, by core: of dispatched jobs and of threads that only sleep, medians of alternating blocks on
+  // the same cores. What lies between them is the dispatcher's; what both have is the machine's.
+  std::vector<Duration> dispatch_error, sleep_error;
   std::string refused;  // real-time rights that were refused, in words
 };
 

@@ -119,7 +119,12 @@ std::string to_yaml(const BudgetTable& table) {
            "\n    cores: " + std::to_string(entry.budget.cores) + "\n    budget_ms: " + exact_ms(entry.budget.time) +
            "\n    high_water_ms: " + exact_ms(entry.budget.high_water) + steps_text(entry.budget) +
            "\n    margin: " + margin + "\n    samples: " + std::to_string(entry.budget.samples) +
-           "\n    provenance: " + name_of(entry.budget.provenance) + "\n";
+           "\n    provenance: " + name_of(entry.budget.provenance) +
+           "\n    interference: " + name_of(entry.budget.interference) + "\n";
+    if (entry.beside.empty()) continue;
+    out += "    beside: [";
+    for (std::size_t i = 0; i < entry.beside.size(); ++i) out += (i == 0 ? "" : ", ") + quoted(entry.beside[i]);
+    out += "]\n";
   }
   return out;
 }

@@ -6,7 +6,7 @@
 //   publish_window_us: 340
 //   budgets:
 //     - {stage: camera_detect, variant: full, cores: 1, budget_ms: 5.2, high_water_ms: 4, margin: 1.3, samples: 1000,
-//        provenance: profiled}
+//        provenance: profiled, interference: any, beside: [alone, stages, memory]}
 #pragma once
 
 #include <optional>
@@ -21,6 +21,7 @@ struct StageBudget {
   std::string stage;
   std::string variant;
   Budget budget;
+  std::vector<std::string> beside = {};  // what ran beside it when it was measured, in the profiler's words
 };
 
 struct BudgetTable {

@@ -89,6 +89,11 @@ void read_steps(const YamlNode& node, Budget& budget) {
   for (const YamlNode& item : steps->items()) budget.steps.push_back(item.milliseconds(0, kMostMs));
 }
 
+Interference interference_of(const YamlNode& node) {
+  const std::string word = node.one_of({"any", "cores", "none"});
+  return word == "none" ? Interference::kNone : word == "cores" ? Interference::kCores : Interference::kAny;
+}
+
 Budget read_budget(const YamlNode& node, const Resources& resources) {
   Budget budget;
   if (const auto cores = node.find("cores")) budget.cores = static_cast<int>(cores->integer(1, kMaxGang));
@@ -110,12 +115,7 @@ Budget read_budget(const YamlNode& node, const Resources& resources) {
       }
     }
   }
-  if (const auto interference = node.find("interference")) {
-    const std::string word = interference->one_of({"any", "cores", "none"});
-    budget.interference = word == "none"    ? Interference::kNone
-                          : word == "cores" ? Interference::kCores
-                                            : Interference::kAny;
-  }
+  if (const auto bears = node.find("interference")) budget.interference = interference_of(*bears);
   if (const auto provenance = node.find("provenance")) {
     const std::string word = provenance->one_of({"declared", "exploratory", "profiled"});
     budget.provenance = word == "profiled"      ? Provenance::kProfiled
@@ -548,6 +548,10 @@ BudgetTable read_budgets(const YamlNode& root) {
     entry.budget.provenance = word == "profiled"      ? Provenance::kProfiled
                               : word == "exploratory" ? Provenance::kExploratory
                                                       : Provenance::kDeclared;
+    if (const auto bears = node.find("interference")) entry.budget.interference = interference_of(*bears);
+    if (const auto beside = node.find("beside")) {
+      for (const YamlNode& one : beside->items()) entry.beside.push_back(one.text());
+    }
     table.budgets.push_back(std::move(entry));
   }
   return table;

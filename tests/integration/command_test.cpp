@@ -77,6 +77,36 @@ TEST_F(Command, NumbersThatAreNoneAreRefused) {
   EXPECT_EQ(takt({"profile", kPipeline, "-o", path("b"), "--samples", "-5"}).code, 2);
 }
 
+TEST_F(Command, ProfilesUnderEveryInterferenceClass) {
+  const Answer all = takt({"profile", kPipeline, "--samples", "10", "-o", path("all.yaml")});
+  ASSERT_EQ(all.code, 0) << all.err;
+  for (const char* beside : {"alone", "stages", "memory"}) EXPECT_THAT(all.out, HasSubstr(beside));
+  EXPECT_THAT(all.out, HasSubstr("exploratory: fewer than 1000"));
+  EXPECT_THAT(all.out, HasSubstr("none: 10 times are too few"));
+  EXPECT_THAT(all.out, HasSubstr("a sleeping thread"));
+  EXPECT_THAT(slurp(path("all.yaml")), HasSubstr("beside: [\"alone\", \"stages\", \"memory\"]"));
+  EXPECT_THAT(slurp(path("all.yaml")), HasSubstr("interference: any"));
+  // A table is made of them as of declared ones.
+  EXPECT_THAT(takt({"schedule", kPipeline, "--budgets", path("all.yaml")}).out, HasSubstr("exploratory"));
+
+  // Measured alone, a budget bears nothing beside it, and the table must keep it so.
+  const Answer alone = takt({"profile", kPipeline, "--samples", "10", "--beside", "alone", "-o", path("alone.yaml")});
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_THAT(slurp(path("alone.yaml")), HasSubstr("interference: none"));
+  EXPECT_THAT(slurp(path("alone.yaml")), ::testing::Not(HasSubstr("interference: any")));
+
+  // Budgets of 1 us are held by nobody, and nothing is written.
+  std::ofstream(path("tiny.yaml")) << "board: generic2\nbudgets:\n  - {stage: fusion, variant: full, cores: 1, "
+                                      "budget_ms: 0.001, high_water_ms: 0.001, margin: 1, samples: 10, provenance: "
+                                      "exploratory}\n";
+  const Answer against = takt({"profile", kPipeline, "--samples", "10", "--beside", "alone", "--against",
+                               path("tiny.yaml"), "-o", path("never.yaml")});
+  EXPECT_EQ(against.code, 1);
+  EXPECT_THAT(against.out, HasSubstr("NOT HELD"));
+  EXPECT_FALSE(fs::exists(path("never.yaml")));
+  EXPECT_EQ(takt({"profile", kPipeline, "--beside", "wind", "-o", path("b")}).code, 2);
+}
+
 TEST_F(Command, ScheduleAnswersAndExplains) {
   const Answer yes = takt({"schedule", kPipeline});
   EXPECT_EQ(yes.code, 0) << yes.err;

@@ -446,7 +446,8 @@ TEST(Budgets, SurviveTheFileAndReplaceDeclaredOnes) {
   table.board = "generic2";
   table.machine = "two \"cores\", kernel 6.1";
   table.budgets.push_back({"camera_detect", "full", budget_from(1, nanoseconds(3'700'001), 1.3, 1000)});
-  table.budgets.push_back({"fusion", "full", budget_from(2, microseconds(900), 1.5, 200)});
+  table.budgets.push_back({"fusion", "full", budget_from(2, microseconds(900), 1.5, 200), {"alone", "memory"}});
+  table.budgets[0].budget.interference = Interference::kNone;
   EXPECT_EQ(table.budgets[0].budget.time.ns, 4'810'002);  // rounded up
   EXPECT_EQ(table.budgets[0].budget.provenance, Provenance::kProfiled);
   EXPECT_EQ(table.budgets[1].budget.provenance, Provenance::kExploratory);
@@ -462,6 +463,9 @@ TEST(Budgets, SurviveTheFileAndReplaceDeclaredOnes) {
   EXPECT_EQ(back.budgets[0].budget.high_water, table.budgets[0].budget.high_water);
   EXPECT_EQ(back.budgets[0].budget.margin, 1.3);
   EXPECT_EQ(back.budgets[1].budget.samples, 200u);
+  EXPECT_EQ(back.budgets[0].budget.interference, Interference::kNone);
+  EXPECT_EQ(back.budgets[1].budget.interference, Interference::kAny);
+  EXPECT_EQ(back.budgets[1].beside, (std::vector<std::string>{"alone", "memory"}));
 
   Problem problem = test::perception();
   ASSERT_TRUE(apply_budgets(problem, back));

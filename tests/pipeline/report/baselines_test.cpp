@@ -1,0 +1,96 @@
+#include "pipeline/report/baselines.h"
+
+#include <gtest/gtest.h>
+
+#include "pipeline/report/verdict.h"
+#include "tests/pipeline/report/synthetic_run.h"
+
+namespace takt::pipeline {
+namespace {
+
+using namespace test;
+
+// All jobs of a stage take so long.
+RunData with_times(std::int64_t camera_us, std::int64_t lidar_us, std::int64_t fusion_us) {
+  RunData run = synthetic_run(12, true);
+  const std::int64_t times[] = {camera_us * 1000, lidar_us * 1000, fusion_us * 1000};
+  for (sched::JobRecord& r : run.records) r.completion = r.actual_start + times[r.stage];
+  return run;
+}
+
+TEST(Baselines, TheTablesFiguresAreThoseOfItsLockstepRun) {
+  const RunData run = with_times(4000, 10000, 2000);
+  const Baseline table = simulate(run, Way::kTable, 1);
+  const Judgement judged = judge(synthetic_run(12, false));
+  for (std::size_t c = 0; c < 2; ++c) {
+    EXPECT_EQ(table.chains[c].worst_latency, judged.chains[c].latency().published_max) << c;
+    EXPECT_EQ(table.chains[c].planned, c == 0 ? 20U : 10U);
+    EXPECT_EQ(table.chains[c].outputs, c == 0 ? 20U : 10U);
+    EXPECT_EQ(table.chains[c].misses, 0U);
+  }
+  // Fusion's slots end at 24.8 and 88.8 ms: 64 and 36 ms apart.
+  EXPECT_EQ(table.chains[0].jitter.ns, 28'000'000);
+}
+
+TEST(Baselines, TheTableDoesNotMoveWhileEveryJobFits) {
+  const RunData run = with_times(4000, 10000, 2000);
+  const Baseline one = simulate(run, Way::kTable, 1), more = simulate(run, Way::kTable, 1.9);
+  for (std::size_t c = 0; c < 2; ++c) {
+    EXPECT_EQ(one.chains[c].worst_latency, more.chains[c].worst_latency);
+    EXPECT_EQ(one.chains[c].jitter, more.chains[c].jitter);
+  }
+}
+
+TEST(Baselines, OverrunsOfTheTableAreMissesOfTheirChainOnly) {
+  // Twice 12 ms exceed the LiDAR's slot of 20.8 ms, which has no slack; it ends before its next job.
+  const RunData run = with_times(2000, 12000, 1000);
+  const Baseline table = simulate(run, Way::kTable, 2);
+  EXPECT_EQ(table.chains[0].misses, 0U);
+  EXPECT_EQ(table.chains[0].worst_latency, simulate(run, Way::kTable, 1).chains[0].worst_latency);
+  EXPECT_EQ(table.chains[1].outputs, 0U);  // no LiDAR data reaches an output
+  EXPECT_EQ(table.chains[1].misses, 10U);
+}
+
+TEST(Baselines, EventDrivenByHand) {
+  // Camera stamps 2 ms + k 100/3, longest delay 5.9 ms; stage 1 ms on core 1. Fusion at 0 and 50 ms on core 0, 1 ms.
+  // The newest camera output at 50 ms is that of 35.33 ms (arrived 41.23, done 42.23); at 0 that of 68.67 ms before.
+  // LiDAR: arrives 52 + 98 ms, both cores for 10 ms.
+  const RunData run = with_times(1000, 10000, 1000);
+  const Baseline fifo = simulate(run, Way::kFifo, 1);
+  EXPECT_EQ(fifo.chains[0].outputs, 20U);
+  // Released at 50, but the gang holds core 0 from 52 of the cycle before... the longest: sample 68.67, used at
+  // 100: 32.3 ms.
+  EXPECT_GT(fifo.chains[0].worst_latency.ns, 15'000'000);
+  EXPECT_LT(fifo.chains[0].worst_latency.ns, 45'000'000);
+  EXPECT_EQ(fifo.chains[0].misses, 0U);
+  // Alone on the machine, order does not matter.
+  const Baseline edf = simulate(run, Way::kEdf, 1);
+  EXPECT_EQ(edf.chains[0].worst_latency, fifo.chains[0].worst_latency);
+}
+
+TEST(Baselines, LoadMakesEventDrivenLatencyWorse) {
+  const RunData run = with_times(6000, 18000, 3000);
+  for (const Way way : {Way::kFifo, Way::kEdf}) {
+    EXPECT_GT(simulate(run, way, 2).chains[0].worst_latency, simulate(run, way, 1).chains[0].worst_latency);
+  }
+}
+
+TEST(Baselines, AnEpochThatIsTooLongMakesTheNextFallOut) {
+  // Epochs of 33.3 ms. The gang of 30 ms and the others fit at load 1, not at 2.
+  const RunData run = with_times(3000, 25000, 1000);
+  const Baseline fits = simulate(run, Way::kEpoch, 1), over = simulate(run, Way::kEpoch, 2);
+  EXPECT_EQ(fits.chains[0].outputs, 20U);
+  EXPECT_EQ(fits.chains[0].misses, 0U);
+  EXPECT_LT(over.chains[0].outputs, 20U);
+  EXPECT_GT(over.chains[0].misses, 0U);
+}
+
+TEST(Baselines, LockstepRunsTakeTheHighWaterMarks) {
+  const RunData run = synthetic_run(12, false);
+  const Baseline fifo = simulate(run, Way::kFifo, 1);
+  EXPECT_EQ(fifo.chains[0].outputs, 20U);
+  EXPECT_EQ(baselines(run).size(), 12U);
+}
+
+}  // namespace
+}  // namespace takt::pipeline
