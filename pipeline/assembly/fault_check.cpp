@@ -135,7 +135,8 @@ class Check {
     return last;
   }
 
-  // Late starts and publications alone, and what the host took time from, are the machine's. A stage that was made to
+  // Late starts and publications alone, what the host took time from, and samples that the replay's feeder brought too
+  // late are the machine's. A stage that was made to
   // overrun skips until its worker, which runs below everything else on the machine, has ended: that may take as long
   // as the others leave it no time.
   void recovery(FaultReport& out) const {
@@ -147,7 +148,7 @@ class Check {
       const JobClass job_class = miss.record->job_class;
       const bool woken_late = job_class == JobClass::kLateStart || job_class == JobClass::kLate;
       if (woken_late || hyperperiod < recovered) continue;
-      if (!host_evidence(run_, *miss.record).empty()) continue;
+      if (!host_evidence(run_, *miss.record).empty() || miss.record->reason == sched::Reason::kFeederLate) continue;
       const bool faulty = std::any_of(plan_.stages.begin(), plan_.stages.end(),
                                       [&](const StageFault& fault) { return fault.stage == miss.record->stage; });
       if (faulty && miss.record->reason == sched::Reason::kPreviousRunning) continue;
