@@ -65,6 +65,27 @@ std::string number_text(double value) {
   return out.str();
 }
 
+// A character that no editor shows: where it is, nullopt without one. Tabs and line ends are none. C1 controls are two
+// bytes in UTF-8, C2 and 80 to 9F; the next-line sign among them is one that YAML allows.
+std::optional<YAML::Mark> first_control(const std::string& text) {
+  YAML::Mark at;
+  at.pos = at.line = at.column = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool control = (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f ||
+                         (byte == 0xc2 && next >= 0x80 && next <= 0x9f && next != 0x85);
+    if (control) return at;
+    if (byte == '\n') {
+      ++at.line;
+      at.column = 0;
+    } else if ((byte & 0xc0) != 0x80) {  // not in the middle of a character
+      ++at.column;
+    }
+  }
+  return std::nullopt;
+}
+
 // Walks a whole document once. yaml-cpp keeps both of two equal keys silently; a strict reader must not. It also
 // accepts aliases that contain themselves, or that double in size at every level: a walk of those would not end.
 struct Examination {
@@ -105,11 +126,21 @@ Result<YamlDocument> YamlDocument::load(const std::string& path) {
 Result<YamlDocument> YamlDocument::parse(const std::string& text, const std::string& name) {
   auto impl = std::make_shared<Impl>();
   impl->name = name;
+  const auto place = [&](const YAML::Mark& mark) {
+    return name + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1) + ": ";
+  };
+  if (const auto control = first_control(text)) {
+    return fail(Code::kConfiguration, place(*control) + "a control character; is this a text file?");
+  }
   try {
-    impl->root = YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      return fail(Code::kConfiguration,
+                  place(documents[1].Mark()) + "a second document begins here; give it a file of its own");
+    }
+    if (!documents.empty()) impl->root = documents.front();
   } catch (const YAML::Exception& e) {
-    return fail(Code::kConfiguration, name + ":" + std::to_string(e.mark.line + 1) + ":" +
-                                          std::to_string(e.mark.column + 1) + ": not valid YAML: " + e.msg);
+    return fail(Code::kConfiguration, place(e.mark) + "not valid YAML: " + e.msg);
   }
   if (!impl->root.IsMap()) {
     return fail(Code::kConfiguration, name + ":1:1: expected a mapping of keys, found " + quoted(impl->root));
@@ -222,6 +253,11 @@ std::string YamlNode::text() const {
   if (!impl_->present) return "";
   if (!impl_->node.IsScalar() || impl_->node.Scalar().empty()) {
     error("expected text, found " + quoted(impl_->node));
+    return "";
+  }
+  // An escape in quotes could still bring one in.
+  if (first_control(impl_->node.Scalar())) {
+    error("a control character in a text");
     return "";
   }
   return impl_->node.Scalar();

@@ -233,6 +233,24 @@ TEST(Yaml, SyntaxErrorsHaveThePlace) {
   EXPECT_THAT(parse_error("a: *nobody\n"), HasSubstr("not valid YAML"));
 }
 
+TEST(Yaml, ASecondDocumentIsRefused) {
+  EXPECT_EQ(parse_error("a: 1\n---\nb: 2\n"), "c.yaml:3:1: a second document begins here; give it a file of its own");
+  EXPECT_THAT(parse_error("a: 1\n...\n---\n- b\n"), HasSubstr("a second document"));
+  EXPECT_EQ(parse_error("---\na: 1\n...\n"), "accepted");
+  EXPECT_THAT(parse_error("a: 1\n---\n"), HasSubstr("a second document"));
+}
+
+TEST(Yaml, ControlCharactersAreRefused) {
+  EXPECT_EQ(parse_error("a: 1\nb: x\x01y\n"), "c.yaml:2:5: a control character; is this a text file?");
+  EXPECT_THAT(parse_error(std::string("a: \0b\n", 7)), StartsWith("c.yaml:1:4: "));
+  EXPECT_THAT(parse_error("\xc3\xa4: \x1b[31m\n"), StartsWith("c.yaml:1:4: "));  // an umlaut is one column
+  EXPECT_THAT(parse_error("a: \x7f\n"), StartsWith("c.yaml:1:4: "));
+  EXPECT_THAT(parse_error("a: \xc2\x9b\n"), StartsWith("c.yaml:1:4: "));
+  EXPECT_EQ(parse_error("a: \"\tb\"\r\nc: \xc2\x85\xc3\xbc\n"), "accepted");
+  EXPECT_EQ(errors("a: \"x\\e[31m\"\n", [](const YamlNode& root) { EXPECT_EQ(root.at("a").text(), ""); }),
+            "c.yaml:1:4: a: a control character in a text");
+}
+
 TEST(Yaml, AnAliasOfItselfIsRefused) {
   EXPECT_THAT(parse_error("a: &a [1, *a]\n"), HasSubstr("does an alias refer to itself?"));
   EXPECT_THAT(parse_error("a: &a {b: *a}\n"), HasSubstr("does an alias refer to itself?"));
