@@ -234,9 +234,9 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
   }
   // The scheduling side must be sound before stages are made from it.
   TAKT_RETURN_IF_ERROR(document.finish());
-  Status sound = sched::check(config.problem);
-  if (sound && config.modes) sound = sched::check(*config.modes);
-  if (!sound) return fail(Code::kConfiguration, path + ": " + sound.error().message);
+  sched::check_in_place(root, config.problem);
+  if (config.modes) sched::check_in_place(root, *config.modes);
+  TAKT_RETURN_IF_ERROR(document.finish());
   for (const sched::Stage& stage : config.problem.stages) {
     const auto named = [&stage](const sched::ModeSpec& mode) { return mode.name == stage.degraded_mode; };
     if (stage.degraded_mode.empty()) continue;

@@ -8,6 +8,9 @@
 #include <set>
 #include <span>
 
+#include "scheduler/model/limits.h"
+#include "scheduler/model/subject.h"
+#include "scheduler/model/table_time.h"
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
@@ -26,9 +29,10 @@ std::int64_t scale_down(std::int64_t a, std::int64_t b, std::int64_t c) {
 std::int64_t scale_up(std::int64_t a, std::int64_t b, std::int64_t c) { return -scale_down(-a, b, c); }
 
 template <class T>
-Status check_names(const std::vector<T>& list, const char* kind) {
+Status check_names(const std::vector<T>& list, const char* kind, std::size_t* at = nullptr) {
   std::set<std::string> seen;
   for (const T& item : list) {
+    if (at != nullptr) *at = static_cast<std::size_t>(&item - list.data());
     if (item.name.empty()) return fail(Code::kConfiguration, std::string("a ") + kind + " has no name");
     if (!seen.insert(item.name).second) {
       return fail(Code::kConfiguration, std::string("two ") + kind + "s are named '" + item.name + "'");
@@ -37,18 +41,19 @@ Status check_names(const std::vector<T>& list, const char* kind) {
   return {};
 }
 
-// Longest time of anything in a problem: sums of a few stay far from the end of 64 bits.
-constexpr Duration kMostTime = seconds(1000);
+// Longest time of anything in a problem, wherever it is from: sums of a few stay far from the end of 64 bits. Files and
+// what-ifs allow less (limits.h).
+constexpr Duration kLongest = seconds(1000);
 constexpr Duration kMostClockError = milliseconds(1);
-constexpr std::int64_t kMostMemory = std::int64_t{1} << 50;    // of the board, and of all stages together
-constexpr std::int64_t kMostWork = 1'000'000'000'000'000'000;  // ns of all jobs in a hyperperiod
+constexpr std::int64_t kMostMemory = std::int64_t{1} << 50;  // of the board, and of all stages together
 constexpr std::size_t kMostSegments = 16;
+static_assert(kLongest.ns * 3 * static_cast<std::int64_t>(kMostSegments) < (std::int64_t{1} << 62) / kMostJobs);
 constexpr std::int64_t kMostTurns = 10'000;  // hyperperiods that a walk over several locked sensors may take
 
 Status check_sensor(const Sensor& sensor, Duration hyperperiod, bool reference) {
   const std::string where = "sensor '" + sensor.name + "': ";
   if (sensor.period.ns <= 0) return fail(Code::kConfiguration, where + "the period must be positive");
-  if (sensor.period > kMostTime || sensor.delay_max > kMostTime) {
+  if (sensor.period > kLongest || sensor.delay_max > kLongest) {
     return fail(Code::kConfiguration, where + "period and delays must not exceed 1000 s");
   }
   if (sensor.delay_min.ns < 0 || sensor.delay_max < sensor.delay_min) {
@@ -64,8 +69,8 @@ Status check_sensor(const Sensor& sensor, Duration hyperperiod, bool reference) 
                   where + "a sensor that is locked to the table has no drift; put it into jitter");
     }
     if (sensor.phase->jitter.ns < 0) return fail(Code::kConfiguration, where + "the phase jitter is negative");
-    if (sensor.phase->offset > kMostTime || sensor.phase->offset < Duration{-kMostTime.ns} ||
-        sensor.phase->jitter > kMostTime) {
+    if (sensor.phase->offset > kLongest || sensor.phase->offset < Duration{-kLongest.ns} ||
+        sensor.phase->jitter > kLongest) {
       return fail(Code::kConfiguration, where + "phase and jitter must not exceed 1000 s");
     }
     if (!sample_pattern(sensor, hyperperiod)) {
@@ -103,10 +108,10 @@ Status check_segments(const Problem& problem, const Variant& variant, const Budg
     if (segment.unit && *segment.unit >= problem.board.units.size()) {
       return fail(Code::kConfiguration, here + "the board has no such unit");
     }
-    if (segment.time.ns <= 0 || segment.time > kMostTime) {
+    if (segment.time.ns <= 0 || segment.time > kLongest) {
       return fail(Code::kConfiguration, here + "a budget must be positive and at most 1000 s");
     }
-    if (segment.guard.ns < 0 || segment.guard > kMostTime) {
+    if (segment.guard.ns < 0 || segment.guard > kLongest) {
       return fail(Code::kConfiguration, here + "a guard must lie in 0 to 1000 s");
     }
     const bool gpu = segment.unit && problem.board.units[*segment.unit].kind == UnitKind::kGpuPartition;
@@ -138,8 +143,9 @@ Status check_stage(const Problem& problem, std::size_t index) {
   const std::string where = "stage '" + stage.name + "': ";
   if (stage.rates.empty()) return fail(Code::kConfiguration, where + "no rate");
   for (const std::int64_t rate : stage.rates) {
-    if (rate < 1 || rate > 100'000) {
-      return fail(Code::kConfiguration, where + std::to_string(rate) + " jobs per hyperperiod; allowed: 1 to 100000");
+    if (rate < 1 || rate > kMostJobs) {
+      return fail(Code::kConfiguration,
+                  where + std::to_string(rate) + " jobs per hyperperiod; allowed: 1 to " + std::to_string(kMostJobs));
     }
   }
   if (stage.variants.empty()) return fail(Code::kConfiguration, where + "no variant");
@@ -167,7 +173,7 @@ Status check_stage(const Problem& problem, std::size_t index) {
         return fail(Code::kConfiguration, which + "two budgets for " + std::to_string(budget.cores) + " cores");
       }
       if (budget.time.ns <= 0) return fail(Code::kConfiguration, which + "a budget must be positive");
-      if (budget.time > kMostTime) return fail(Code::kConfiguration, which + "a budget must not exceed 1000 s");
+      if (budget.time > kLongest) return fail(Code::kConfiguration, which + "a budget must not exceed 1000 s");
       TAKT_RETURN_IF_ERROR(check_segments(problem, variant, budget, which));
     }
   }
@@ -177,7 +183,7 @@ Status check_stage(const Problem& problem, std::size_t index) {
                 where + "'overrun: degrade' goes with one variant of the stage, or with one mode");
   }
   if (stage.slack.ns < 0) return fail(Code::kConfiguration, where + "the slack is negative");
-  if (stage.slack > kMostTime) return fail(Code::kConfiguration, where + "a slack must not exceed 1000 s");
+  if (stage.slack > kLongest) return fail(Code::kConfiguration, where + "a slack must not exceed 1000 s");
   TAKT_RETURN_IF_ERROR(check_names(stage.inputs, "input").map_error([&](Error e) {
     return std::move(e).with_context("stage '" + stage.name + "'");
   }));
@@ -203,39 +209,31 @@ Status check_stage(const Problem& problem, std::size_t index) {
   return {};
 }
 
-// What every sum over jobs or variants stays below, whatever is chosen: fits in 64 bits with room to spare.
-Status check_sums(const Problem& problem) {
-  Duration windows;
-  for (const Core& core : problem.board.cores) {
-    windows = std::max(windows, core.wakeup_window + core.publish_window);
-  }
+// What every sum over variants stays below, whatever is chosen. Sums over jobs do as well: kMostJobs of kMostSegments,
+// each with its guard of kLongest, are far below 2^63 ns.
+Status check_sums(const Problem& problem, std::size_t& at) {
   std::int64_t memory = 0;
-  std::int64_t work = 0;
+  std::int64_t jobs = 0;
   for (const Stage& stage : problem.stages) {
+    at = static_cast<std::size_t>(&stage - problem.stages.data());
     const std::string where = "stage '" + stage.name + "': ";
+    jobs += *std::max_element(stage.rates.begin(), stage.rates.end());
+    if (jobs > kMostJobs) {
+      return fail(Code::kConfiguration, where + "with the stages before it, there are " + std::to_string(jobs) +
+                                            " jobs in one hyperperiod; at most " + std::to_string(kMostJobs) +
+                                            " are planned");
+    }
     std::int64_t most = 0;
-    Duration longest;
     for (const Variant& variant : stage.variants) {
       if (variant.resident > kMostMemory || variant.arena > kMostMemory) {
         return fail(Code::kConfiguration,
                     where + "variant '" + variant.name + "' needs more memory than any board has");
       }
       most = std::max(most, variant.resident + variant.arena);
-      for (const Budget& budget : variant.budgets) {
-        Duration job;
-        for (const Segment& segment : segments_of(budget)) job += windows + segment.time + segment.guard;
-        longest = std::max(longest, job);
-      }
     }
     memory += most;
     if (memory > kMostMemory) {
       return fail(Code::kConfiguration, where + "with the stages before it, it needs more memory than any board has");
-    }
-    work += longest.ns * *std::max_element(stage.rates.begin(), stage.rates.end());
-    if (work > kMostWork) {
-      return fail(Code::kConfiguration, where + "with the stages before it, its jobs need " +
-                                            std::to_string(kMostWork / 1'000'000'000) +
-                                            " s or more in one hyperperiod; lower its rates or its budgets");
     }
   }
   return {};
@@ -302,7 +300,7 @@ Status check_phase_lock(const Problem& problem, const PhaseLock& lock) {
                 where + "sensor '" + sensor.name + "' has no phase; say where in the table its stamps are to lie");
   }
   if (lock.gap.ns < 0 || lock.filter.ns < 0 || lock.hold_over.ns < 0 || lock.filter > problem.hyperperiod ||
-      lock.gap >= problem.hyperperiod || lock.hold_over > kMostTime) {
+      lock.gap >= problem.hyperperiod || lock.hold_over > kLongest) {
     return fail(Code::kConfiguration,
                 where + "gap, filter term and hold-over must not be negative, and gap and filter be below H");
   }
@@ -340,6 +338,17 @@ Duration with_corrections(const Problem& problem, Duration time) {
   const Sensor& sensor = problem.sensors[problem.phase_lock->sensor];
   const std::int64_t boundaries = time.ns / problem.hyperperiod.ns + 1;
   return time + largest_correction(*problem.phase_lock, sensor, problem.hyperperiod) * boundaries;
+}
+
+Sensor in_table_time(const Problem& problem, const Sensor& sensor) {
+  Sensor out = sensor;
+  if (!problem.phase_lock || !sensor.phase) return out;
+  const Duration correction =
+      largest_correction(*problem.phase_lock, problem.sensors[problem.phase_lock->sensor], problem.hyperperiod);
+  const std::int64_t boundaries = (sensor.phase->jitter + sensor.delay_max).ns / problem.hyperperiod.ns + 1;
+  out.delay_min = out.delay_min - correction * boundaries;
+  out.delay_max = out.delay_max + correction * boundaries;
+  return out;
 }
 
 std::string ms_text(Duration d) {
@@ -442,10 +451,17 @@ std::optional<SamplePattern> sample_pattern(const Sensor& sensor, Duration hyper
 double idle_share(const Core& core) { return core.reserve > kLeastIdleShare ? core.reserve : kLeastIdleShare; }
 
 Status check(const Problem& problem) {
+  Subject unasked;
+  return check(problem, unasked);
+}
+
+Status check(const Problem& problem, Subject& at) {
+  at = {Subject::Kind::kWhole, 0};
   if (problem.hyperperiod < microseconds(10) || problem.hyperperiod > seconds(100)) {
     return fail(Code::kConfiguration,
                 "the hyperperiod of " + ms_text(problem.hyperperiod) + " is out of range; allowed: 0.01 ms to 100 s");
   }
+  at.kind = Subject::Kind::kBoard;
   if (problem.board.cores.empty()) return fail(Code::kConfiguration, "the board has no core");
   if (problem.board.memory < 0 || problem.board.memory > kMostMemory) {
     return fail(Code::kConfiguration, "the board's memory must lie in 0 B to " + bytes_text(kMostMemory));
@@ -471,17 +487,25 @@ Status check(const Problem& problem) {
   for (const Core& core : problem.board.cores) resources.push_back({core.name});
   for (const Unit& unit : problem.board.units) resources.push_back({unit.name});
   TAKT_RETURN_IF_ERROR(check_names(resources, "resource"));
-  TAKT_RETURN_IF_ERROR(check_names(problem.sensors, "sensor"));
+  at.kind = Subject::Kind::kSensor;
+  TAKT_RETURN_IF_ERROR(check_names(problem.sensors, "sensor", &at.index));
   for (std::size_t i = 0; i < problem.sensors.size(); ++i) {
+    at.index = i;
     const bool reference = problem.phase_lock && problem.phase_lock->sensor == i;
     TAKT_RETURN_IF_ERROR(check_sensor(problem.sensors[i], problem.hyperperiod, reference));
   }
+  at = {Subject::Kind::kWhole, 0};
   if (problem.stages.empty()) return fail(Code::kConfiguration, "no stage");
-  TAKT_RETURN_IF_ERROR(check_names(problem.stages, "stage"));
-  for (std::size_t i = 0; i < problem.stages.size(); ++i) TAKT_RETURN_IF_ERROR(check_stage(problem, i));
-  TAKT_RETURN_IF_ERROR(check_sums(problem));
+  at.kind = Subject::Kind::kStage;
+  TAKT_RETURN_IF_ERROR(check_names(problem.stages, "stage", &at.index));
+  for (std::size_t i = 0; i < problem.stages.size(); ++i) {
+    at.index = i;
+    TAKT_RETURN_IF_ERROR(check_stage(problem, i));
+  }
+  TAKT_RETURN_IF_ERROR(check_sums(problem, at.index));
   std::int64_t unit = 1;
   for (const Stage& stage : problem.stages) {
+    at.index = static_cast<std::size_t>(&stage - problem.stages.data());
     for (const std::int64_t rate : stage.rates) {
       unit = std::lcm(unit, rate);
       if (unit > problem.hyperperiod.ns / 1000) {  // a tick, H / (1000 * unit) or longer, is never below 1 ns
@@ -490,11 +514,21 @@ Status check(const Problem& problem) {
       }
     }
   }
-  TAKT_RETURN_IF_ERROR(check_names(problem.chains, "chain"));
-  for (const Chain& chain : problem.chains) TAKT_RETURN_IF_ERROR(check_chain(problem, chain));
-  TAKT_RETURN_IF_ERROR(check_names(problem.disparities, "disparity limit"));
-  for (const Disparity& disparity : problem.disparities) TAKT_RETURN_IF_ERROR(check_disparity(problem, disparity));
+  at.kind = Subject::Kind::kChain;
+  TAKT_RETURN_IF_ERROR(check_names(problem.chains, "chain", &at.index));
+  for (std::size_t i = 0; i < problem.chains.size(); ++i) {
+    at.index = i;
+    TAKT_RETURN_IF_ERROR(check_chain(problem, problem.chains[i]));
+  }
+  at.kind = Subject::Kind::kDisparity;
+  TAKT_RETURN_IF_ERROR(check_names(problem.disparities, "disparity limit", &at.index));
+  for (std::size_t i = 0; i < problem.disparities.size(); ++i) {
+    at.index = i;
+    TAKT_RETURN_IF_ERROR(check_disparity(problem, problem.disparities[i]));
+  }
+  at = {Subject::Kind::kPhaseLock, 0};
   if (problem.phase_lock) TAKT_RETURN_IF_ERROR(check_phase_lock(problem, *problem.phase_lock));
+  at = {Subject::Kind::kWhole, 0};
   if (problem.ticks != 0 && (problem.ticks < (problem.hyperperiod.ns + 999) / 1000 ||
                              problem.ticks % (1000 * unit) != 0 || problem.ticks > problem.hyperperiod.ns)) {
     return fail(Code::kConfiguration, std::to_string(problem.ticks) +

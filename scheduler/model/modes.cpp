@@ -4,6 +4,8 @@
 #include <numeric>
 #include <set>
 
+#include "scheduler/model/subject.h"
+
 namespace takt::sched {
 
 Result<std::vector<Tick>> common_ticks(const std::vector<Problem>& modes) {
@@ -46,7 +48,7 @@ constexpr std::int64_t kMostTurns = 1000;
 constexpr std::int64_t kMostTurnsOfDrain = 10'000;
 
 // A change is judged hyperperiod by hyperperiod of the shorter table.
-Status check_lengths(const ModeSet& set) {
+Status check_lengths(const ModeSet& set, std::size_t& at) {
   const auto shorter = [](const ModeSpec& a, const ModeSpec& b) {
     return a.problem.hyperperiod < b.problem.hyperperiod;
   };
@@ -57,6 +59,7 @@ Status check_lengths(const ModeSet& set) {
                                           "'; give that mode a longer one");
   };
   for (const ModeSpec& mode : set.modes) {
+    at = static_cast<std::size_t>(&mode - set.modes.data());
     if (mode.problem.hyperperiod > shortest.problem.hyperperiod * kMostTurns) {
       return too_long(mode, "hyperperiod", kMostTurns);
     }
@@ -70,6 +73,13 @@ Status check_lengths(const ModeSet& set) {
 }  // namespace
 
 Status check(const ModeSet& set) {
+  ModeSubject unasked;
+  return check(set, unasked);
+}
+
+Status check(const ModeSet& set, ModeSubject& subject) {
+  std::size_t& at = subject.mode;
+  at = set.modes.size();
   if (set.modes.empty()) return fail(Code::kConfiguration, "modes: none");
   if (set.modes.size() > kMostModes) {
     return fail(Code::kConfiguration, "modes: " + std::to_string(set.modes.size()) + " of them; at most " +
@@ -78,6 +88,7 @@ Status check(const ModeSet& set) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < set.modes.size(); ++i) {
     const ModeSpec& mode = set.modes[i];
+    at = i;
     const std::string where = "mode '" + mode.name + "': ";
     if (mode.name.empty() || !names.insert(mode.name).second) {
       return fail(Code::kConfiguration, where + "modes have names, each its own");
@@ -102,7 +113,7 @@ Status check(const ModeSet& set) {
       return fail(Code::kConfiguration, where + "there is no phase lock whose reference could be lost");
     }
   }
-  TAKT_RETURN_IF_ERROR(check_lengths(set));
+  TAKT_RETURN_IF_ERROR(check_lengths(set, at));
   std::vector<bool> reached(set.modes.size(), false);
   std::vector<std::uint32_t> open{0};
   while (!open.empty()) {
@@ -113,6 +124,7 @@ Status check(const ModeSet& set) {
     open.insert(open.end(), set.modes[mode].exits.begin(), set.modes[mode].exits.end());
   }
   for (std::size_t i = 0; i < reached.size(); ++i) {
+    at = i;
     if (!reached[i]) {
       return fail(Code::kConfiguration, "mode '" + set.modes[i].name + "': no sequence of exits leads there from '" +
                                             set.modes.front().name + "'");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/suggest.h"
+#include "scheduler/model/limits.h"
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
@@ -57,7 +58,7 @@ std::optional<Duration> change_duration(Duration base, const std::string& text) 
   } else {
     return std::nullopt;
   }
-  if (!(ns >= 0 && ns <= 1e14)) return std::nullopt;
+  if (!(std::fabs(ns) <= 1e18)) return std::nullopt;
   return Duration{static_cast<std::int64_t>(std::ceil(ns))};
 }
 
@@ -71,6 +72,13 @@ tl::unexpected<Error> not_understood(const std::string& change, const std::strin
 }
 
 constexpr const char* kDurationForms = "expected a change such as +20%, -10% or 12ms";
+
+// As a file may say it.
+Status in_range(Duration time, Duration least, const std::string& change) {
+  if (time >= least && time <= kMostTime) return {};
+  return not_understood(change,
+                        "gives " + ms_text(time) + "; allowed: " + ms_text(least) + " to " + ms_text(kMostTime));
+}
 
 Status change_stage(Problem& problem, Stage& stage, const std::string& key, const std::string& value,
                     const std::string& change) {
@@ -91,7 +99,8 @@ Status change_stage(Problem& problem, Stage& stage, const std::string& key, cons
     }
     for (Duration* target : targets) {
       const std::optional<Duration> changed = change_duration(*target, value);
-      if (!changed || (key == "budget" && changed->ns == 0)) return not_understood(change, kDurationForms);
+      if (!changed) return not_understood(change, kDurationForms);
+      TAKT_RETURN_IF_ERROR(in_range(*changed, key == "budget" ? kLeastTime : Duration{}, change));
       *target = *changed;
     }
     if (key == "budget") {
@@ -110,9 +119,12 @@ Status change_stage(Problem& problem, Stage& stage, const std::string& key, cons
     if (!figure || figure->relative || (figure->unit != "Hz" && !figure->unit.empty()) || figure->number <= 0) {
       return not_understood(change, "expected a rate such as 15Hz");
     }
+    if (figure->number < kLeastHz || figure->number > kMostHz) {
+      return not_understood(change, "a rate lies in 0.001 to 100000 Hz");
+    }
     const double jobs = figure->number * problem.hyperperiod.seconds();
     const double whole = std::round(jobs);
-    if (whole < 1 || whole > 100'000 || std::fabs(jobs - whole) > 1e-9 * whole) {
+    if (whole < 1 || std::fabs(jobs - whole) > 1e-9 * whole) {
       return not_understood(
           change, "a rate must be a whole number of jobs in the hyperperiod of " + ms_text(problem.hyperperiod));
     }
@@ -181,18 +193,20 @@ Status apply_what_if(Problem& problem, const std::string& change) {
       return not_understood(change, "the chain has no such limit that could be scaled; give it in ms");
     }
     limit = change_duration(limit.value_or(Duration{}), value);
-    if (!limit || limit->ns == 0) return not_understood(change, kDurationForms);
+    if (!limit) return not_understood(change, kDurationForms);
+    TAKT_RETURN_IF_ERROR(in_range(*limit, kLeastTime, change));
   } else if (const auto stage = find_named(changed.stages, name); stage != changed.stages.end()) {
     TAKT_RETURN_IF_ERROR(change_stage(changed, *stage, key, value, change));
   } else if (const auto sensor = find_named(changed.sensors, name); sensor != changed.sensors.end() && key == "delay") {
     const std::optional<Duration> delay = change_duration(sensor->delay_max, value);
     if (!delay) return not_understood(change, kDurationForms);
+    TAKT_RETURN_IF_ERROR(in_range(*delay, Duration{}, change));
     sensor->delay_max = *delay;
     sensor->delay_min = std::min(sensor->delay_min, *delay);
   } else if (const auto core = find_named(changed.board.cores, name);
              core != changed.board.cores.end() && key == "reserve") {
     const std::optional<Figure> figure = parse_figure(value);
-    if (!figure || figure->relative || figure->unit != "%" || figure->number > 90) {
+    if (!figure || figure->relative || figure->unit != "%" || figure->number > 100 * kMostReserve) {
       return not_understood(change, "expected a share such as 30%");
     }
     core->reserve = figure->number / 100.0;

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <numeric>
 
+#include "scheduler/model/subject.h"
 #include "scheduler/model/text.h"
 #include "scheduler/model/yaml_read.h"
 
 namespace takt::sched {
 
 std::int64_t yaml_read::read_rate(const YamlNode& node, Duration hyperperiod) {
-  const double hz = node.number(0.001, 100'000);
+  const double hz = node.number(kLeastHz, kMostHz);
+  if (!holds_number(node, kLeastHz, kMostHz) || hyperperiod.ns <= 0) return 1;
   const double jobs = hz * hyperperiod.seconds();
   const double whole = std::round(jobs);
   if (whole >= 1 && std::fabs(jobs - whole) <= 1e-9 * whole) return static_cast<std::int64_t>(whole);
@@ -30,9 +33,17 @@ std::int64_t yaml_read::read_rate(const YamlNode& node, Duration hyperperiod) {
   return 1;
 }
 
+bool yaml_read::holds_number(const YamlNode& node, double min, double max) {
+  if (!node.is_scalar()) return false;
+  const std::string text = node.text();
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return end != text.c_str() && *end == '\0' && value >= min && value <= max;
+}
+
 void yaml_read::read_limits(const YamlNode& limits, Chain& chain) {
   for (std::size_t q = 0; q < kQuantities; ++q) {
-    if (const auto limit = limits.find(kQuantityKeys[q])) chain.limits[q] = limit->milliseconds(0.001, kMostMs);
+    if (const auto limit = limits.find(kQuantityKeys[q])) chain.limits[q] = limit->milliseconds(kLeastMs, kMostMs);
   }
 }
 
@@ -72,7 +83,7 @@ Segment read_segment(const YamlNode& node, const Resources& resources) {
   } else if (!on.is_scalar()) {
     (void)on.text();
   }
-  segment.time = node.at("ms").milliseconds(0.001, kMostMs);
+  segment.time = node.at("ms").milliseconds(kLeastMs, kMostMs);
   if (const auto guard = node.find("guard_ms")) {
     segment.guard = guard->milliseconds(0, kMostMs);
     const bool gpu = segment.unit && *segment.unit < resources.board.units.size() &&
@@ -102,7 +113,7 @@ Budget read_budget(const YamlNode& node, const Resources& resources) {
   if (time.has_value() == segments.has_value()) {
     node.error("give either 'ms', one time on the cores, or 'segments'");
   } else if (time) {
-    budget.time = time->milliseconds(0.001, kMostMs);
+    budget.time = time->milliseconds(kLeastMs, kMostMs);
   } else {
     const std::vector<YamlNode> items = segments->items();
     if (segments->is_sequence() && items.empty()) segments->error("at least one segment is needed");
@@ -241,7 +252,7 @@ Board read_board(const YamlNode& root) {
     if (std::any_of(board.cores.begin(), board.cores.end(), same)) {
       cpu.error("cpu " + std::to_string(core.cpu) + " is listed twice");
     }
-    if (const auto reserve = node.find("reserve")) core.reserve = reserve->number(0, 0.9);
+    if (const auto reserve = node.find("reserve")) core.reserve = reserve->number(0, kMostReserve);
     core.wakeup_window = node.at("wakeup_window_us").microseconds(200, 5000);
     core.publish_window = node.at("publish_window_us").microseconds(200, 5000);
     board.cores.push_back(core);
@@ -273,6 +284,45 @@ Result<Board> load_board(const std::string& path) {
 Duration read_hyperperiod(const YamlNode& root) {
   const Duration hyperperiod = root.at("hyperperiod_ms").milliseconds(0.01, kMostMs);
   return std::max(hyperperiod, microseconds(10));
+}
+
+namespace {
+
+// At the item of the file that a subject is, or else at the key of the list, or at the top.
+void report_at(const YamlNode& root, const Subject& subject, const std::string& message) {
+  const auto at = [&](const char* key) {
+    const auto node = root.find(key);
+    if (!node) return root;
+    if (!node->is_sequence()) return *node;
+    const std::vector<YamlNode> items = node->items();
+    return subject.index < items.size() ? items[subject.index] : *node;
+  };
+  switch (subject.kind) {
+    case Subject::Kind::kWhole: return root.error(message);
+    case Subject::Kind::kBoard: return at("board").error(message);
+    case Subject::Kind::kSensor: return (root.find("sensors") ? at("sensors") : at("rig")).error(message);
+    case Subject::Kind::kStage: return at("stages").error(message);
+    case Subject::Kind::kChain: return at("chains").error(message);
+    case Subject::Kind::kDisparity: return at("disparities").error(message);
+    case Subject::Kind::kPhaseLock: return at("phase_lock").error(message);
+  }
+}
+
+}  // namespace
+
+void check_in_place(const YamlNode& root, const Problem& problem) {
+  Subject subject;
+  if (const Status sound = check(problem, subject); !sound) report_at(root, subject, sound.error().message);
+}
+
+void check_in_place(const YamlNode& root, const ModeSet& set) {
+  ModeSubject subject;
+  const Status sound = check(set, subject);
+  if (sound) return;
+  const YamlNode list = root.at("modes");
+  const std::vector<YamlNode> modes = list.items();
+  // A part of a mode is declared in the mode or, where it is taken over whole, further up; the mode is what is wrong.
+  (subject.mode < modes.size() ? modes[subject.mode] : list).error(sound.error().message);
 }
 
 namespace {
@@ -404,7 +454,7 @@ std::vector<Disparity> read_disparities(const YamlNode& list, const std::vector<
       }
       disparity.chains.push_back(*chain);
     }
-    disparity.limit = node.at("limit_ms").milliseconds(0.001, kMostMs);
+    disparity.limit = node.at("limit_ms").milliseconds(kLeastMs, kMostMs);
     out.push_back(std::move(disparity));
   }
   return out;
@@ -443,8 +493,12 @@ Problem read_problem(const YamlNode& root, const std::string& name, const Board&
   problem.board = board;
   problem.sensors = sensors;
   problem.hyperperiod = read_hyperperiod(root);
+  // Rates beside a hyperperiod that could not be read would all seem wrong.
+  const auto length = root.find("hyperperiod_ms");
+  const bool known = length && holds_number(*length, 0.01, kMostMs);
   if (const auto mutexes = root.find("mutexes")) problem.mutexes = read_mutex_names(*mutexes, board);
-  problem.stages = read_stages(root.at("stages"), problem.hyperperiod, sensors, {board, problem.mutexes});
+  problem.stages =
+      read_stages(root.at("stages"), known ? problem.hyperperiod : Duration{}, sensors, {board, problem.mutexes});
   if (const auto chains = root.find("chains")) problem.chains = read_chains(*chains, sensors, problem.stages);
   if (const auto disparities = root.find("disparities")) {
     problem.disparities = read_disparities(*disparities, problem.stages, problem.chains);
@@ -467,7 +521,7 @@ std::vector<Sensor> read_sensors(const YamlNode& list) {
     if (rate.has_value() == period.has_value()) {
       node.error("give either 'rate_hz' or 'period_ms'");
     } else if (rate) {
-      sensor.period = {std::llround(1e9 / rate->number(0.01, 100'000))};
+      sensor.period = {std::llround(1e9 / rate->number(0.01, kMostHz))};
     } else {
       sensor.period = period->milliseconds(0.01, kMostMs);
     }
@@ -521,9 +575,9 @@ Result<LoadedProblem> load_problem_and_modes(const std::string& path) {
   out.problem = read_problem(root, name, board, sensors);
   out.modes = read_modes(root, out.problem);
   TAKT_RETURN_IF_ERROR(document.finish());
-  const auto in_file = [&](Error error) { return std::move(error).with_context(path); };
-  TAKT_RETURN_IF_ERROR(check(out.problem).map_error(in_file));
-  if (out.modes) TAKT_RETURN_IF_ERROR(check(*out.modes).map_error(in_file));
+  check_in_place(root, out.problem);
+  if (out.modes) check_in_place(root, *out.modes);
+  TAKT_RETURN_IF_ERROR(document.finish());
   return out;
 }
 
@@ -538,7 +592,7 @@ BudgetTable read_budgets(const YamlNode& root) {
     entry.stage = node.at("stage").text();
     entry.variant = node.at("variant").text();
     entry.budget.cores = static_cast<int>(node.at("cores").integer(1, kMaxGang));
-    entry.budget.time = node.at("budget_ms").milliseconds(0.001, kMostMs);
+    entry.budget.time = node.at("budget_ms").milliseconds(kLeastMs, kMostMs);
     entry.budget.high_water = node.at("high_water_ms").milliseconds(0, kMostMs);
     entry.budget.margin = node.at("margin").number(1, 100);
     read_steps(node, entry.budget);

@@ -113,6 +113,11 @@ Problem read_problem(const YamlNode& root, const std::string& name, const Board&
 // The key `modes`, for a base problem that was read from the same mapping; nullopt without it. Errors are recorded.
 std::optional<ModeSet> read_modes(const YamlNode& root, const Problem& base);
 
+// What check() finds wrong, as an error at the part of the file that it is about; `root` is the mapping that the
+// problem or the modes were read from. For a document without errors so far: call finish() again.
+void check_in_place(const YamlNode& root, const Problem& problem);
+void check_in_place(const YamlNode& root, const ModeSet& set);
+
 // A file as load_problem() reads it, with its modes where it declares any.
 struct LoadedProblem {
   Problem problem;

@@ -78,10 +78,10 @@ ModeSpec read_mode(const YamlNode& node, const Problem& base) {
   Problem& problem = mode.problem;
   problem = base;
   problem.name = base.name + "/" + mode.name;
-  if (const auto own = node.find("hyperperiod_ms")) problem.hyperperiod = own->milliseconds(0.01, 100'000);
+  if (const auto own = node.find("hyperperiod_ms")) problem.hyperperiod = own->milliseconds(0.01, kMostMs);
   if (problem.hyperperiod < microseconds(10)) problem.hyperperiod = base.hyperperiod;
-  if (const auto drain = node.find("entry_drain_ms")) mode.entry_drain = drain->milliseconds(0, 100'000);
-  if (const auto dwell = node.find("dwell_ms")) mode.dwell = dwell->milliseconds(0, 100'000'000);
+  if (const auto drain = node.find("entry_drain_ms")) mode.entry_drain = drain->milliseconds(0, kLongestDrain.ms());
+  if (const auto dwell = node.find("dwell_ms")) mode.dwell = dwell->milliseconds(0, kLongestDwell.ms());
   const auto locked = node.find("locked");
   if (locked && !locked->boolean() && problem.phase_lock && problem.phase_lock->sensor < problem.sensors.size()) {
     // Without the lock the reference keeps its drift and has no place in the table.

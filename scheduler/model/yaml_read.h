@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "runtime/base/suggest.h"
+#include "scheduler/model/limits.h"
 #include "scheduler/model/yaml.h"
 
 namespace takt::sched::yaml_read {
 
+inline constexpr double kLeastMs = 0.001;
 inline constexpr double kMostMs = 100'000;
-inline constexpr std::int64_t kMostJobs = 20'000;  // per hyperperiod: what a search still gets through
+static_assert(kLeastTime == microseconds(1) && kMostTime == seconds(100));
 
 template <class T>
 std::vector<std::string> names(const std::vector<T>& list) {
@@ -41,8 +43,11 @@ void refuse_twice(const YamlNode& node, const std::string& name, const std::vect
   }
 }
 
-// Hz to jobs per hyperperiod, which must be a whole number: an error says which hyperperiod would do.
+// Hz to jobs per hyperperiod, which must be a whole number: an error says which hyperperiod would do. 1 after an error,
+// and for a hyperperiod of 0, which was not read: nothing is said about rates then.
 std::int64_t read_rate(const YamlNode& node, Duration hyperperiod);
+// Whether number() would give what stands there: after an error the next question may make no sense.
+bool holds_number(const YamlNode& node, double min, double max);
 // limit_ms: {latency: 100, ...}: changes what it names.
 void read_limits(const YamlNode& limits, Chain& chain);
 

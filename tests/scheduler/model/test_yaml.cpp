@@ -154,6 +154,18 @@ TEST(PipelineYaml, ErrorsHaveLineColumnAndAdvice) {
   EXPECT_THAT(read(with("hyperperiod_ms: 100", "hyperperiod_ms: 0")).errors, HasSubstr("out of range"));
 }
 
+// One mistake, one line: what cannot be judged beside it is not judged.
+TEST(PipelineYaml, NoErrorFollowsFromAnother) {
+  const std::string no_length = read(with("hyperperiod_ms: 100", "hyperperiod_ms: -1")).errors;
+  EXPECT_THAT(no_length, HasSubstr("p.yaml:1:17: hyperperiod_ms: -1 is out of range"));
+  EXPECT_EQ(no_length.find('\n'), std::string::npos) << no_length;
+  const std::string none = read(with("hyperperiod_ms: 100\n", "")).errors;
+  EXPECT_EQ(none.find('\n'), std::string::npos) << none;
+  const std::string no_rate = read(with("rate_hz: 10", "rate_hz: -10")).errors;
+  EXPECT_THAT(no_rate, HasSubstr("rate_hz: -10 is out of range"));
+  EXPECT_EQ(no_rate.find('\n'), std::string::npos) << no_rate;
+}
+
 TEST(PipelineYaml, AllErrorsAtOnce) {
   std::string text = with("sensor: camera", "sensor: camra");
   text.replace(text.find("slack_ms"), 8, "slak_ms");
@@ -526,7 +538,15 @@ TEST(WhatIf, SaysWhatWasNotUnderstoodAndChangesNothing) {
   EXPECT_THAT(message("lidar_detct.budget=+20%"), HasSubstr("did you mean 'lidar_detect'?"));
   EXPECT_THAT(message("lidar_detect.budgt=+20%"), HasSubstr("did you mean 'budget'?"));
   EXPECT_THAT(message("lidar_detect.budget=20%"), HasSubstr("+20%"));
-  EXPECT_THAT(message("lidar_detect.budget=-100%"), HasSubstr("+20%"));
+  // The ranges are those of a file.
+  EXPECT_THAT(message("lidar_detect.budget=-100%"), HasSubstr("gives 0.000 ms; allowed: 0.001 ms to 100000.000 ms"));
+  EXPECT_THAT(message("lidar_detect.budget=100001ms"), HasSubstr("allowed: 0.001 ms to 100000.000 ms"));
+  EXPECT_THAT(message("lidar_detect.slack=101s"), HasSubstr("allowed: 0.000 ms to 100000.000 ms"));
+  EXPECT_THAT(message("camera_fusion.latency=0.5us"), HasSubstr("allowed: 0.001 ms to 100000.000 ms"));
+  EXPECT_THAT(message("camera_fusion.latency=-200%"), HasSubstr("allowed: 0.001 ms to 100000.000 ms"));
+  EXPECT_THAT(message("camera_detect.rate=200kHz"), HasSubstr("such as 15Hz"));
+  EXPECT_THAT(message("camera_detect.rate=200000Hz"), HasSubstr("0.001 to 100000 Hz"));
+  EXPECT_THAT(message("core0.reserve=91%"), HasSubstr("30%"));
   EXPECT_THAT(message("lidar_detect.budget=much"), HasSubstr("+20%"));
   EXPECT_THAT(message("camera_detect.rate=15Hz"), HasSubstr("whole number of jobs"));
   EXPECT_THAT(message("lidar_detect.variant=lite"), HasSubstr("no variant 'lite'"));

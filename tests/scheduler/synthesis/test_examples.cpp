@@ -139,6 +139,12 @@ TEST(Examples, BadFilesSayWhere) {
   EXPECT_THAT(message("cores: 1, ms: 40|cores: 1, ms: 1e300"), HasSubstr("problem.yaml:"));
   EXPECT_THAT(message("rate_hz: 10\n|rate_hz: 1000000\n"), HasSubstr("problem.yaml:"));
   EXPECT_THAT(message("board: |board: no/"), HasSubstr("board cannot be read"));
+  // What only the whole shows wrong has the place of its part.
+  EXPECT_THAT(message("delay_ms: [0, 0]|delay_ms: [0, 500]"),
+              AllOf(HasSubstr("problem.yaml:8:5: "), HasSubstr("overtake each other")));
+  EXPECT_THAT(message("chains:|modes: [{name: a, exits: [b]}, {name: b, exits: [a]}, {name: c}]\nchains:"),
+              AllOf(testing::ContainsRegex("problem.yaml:[0-9]+:55: modes.2.: "),
+                    HasSubstr("no sequence of exits leads there")));
 }
 
 // Planning them would take hours: refused at once, with the place.
