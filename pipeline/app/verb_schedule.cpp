@@ -9,8 +9,11 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "pipeline/app/app.h"
+#include "pipeline/app/bundle_summary.h"
 #include "pipeline/app/numbers.h"
 #include "pipeline/assembly/board_bundle.h"
 #include "pipeline/assembly/environment.h"
@@ -40,7 +43,7 @@ struct Options {
   double seconds = 0;
   bool json = false;
   std::string certificate;  // where to write the proof of an infeasible problem
-  std::string check;        // a certificate to replay
+  std::string check;        // a certificate to replay, or a bundle
   std::string html;         // where to write the page
   std::string bundle;       // where to write what a board needs
   std::vector<std::string> baselines;
@@ -126,12 +129,8 @@ Result<Asked> ask(const ScheduleOptions& options) {
 }
 
 // Nothing is said that the independent validator or checker has not accepted.
-Result<sched::Answer> judged_answer(const sched::Problem& problem, const ScheduleOptions& options, double seconds) {
-  sched::SynthesisOptions synthesis;
-  synthesis.seed = options.seed;
-  synthesis.node_limit = options.nodes;
-  synthesis.seconds = seconds;
-  sched::Answer answer = sched::synthesize(problem, synthesis);
+Result<sched::Answer> judged_answer(const sched::Problem& problem, const sched::SynthesisOptions& search) {
+  sched::Answer answer = sched::synthesize(problem, search);
   if (answer.verdict == sched::Verdict::kFeasible) {
     if (Status valid = sched::validate(problem, *answer.schedule); !valid) {
       return fail(Code::kInternal, "the synthesized table failed its validator: " + valid.error().message);
@@ -145,9 +144,9 @@ Result<sched::Answer> judged_answer(const sched::Problem& problem, const Schedul
   return answer;
 }
 
-Result<Admitted> answer(Asked asked, const ScheduleOptions& options, double seconds) {
+Result<Admitted> answer(Asked asked, const sched::SynthesisOptions& search) {
   Admitted out{std::move(asked.config), {}, std::move(asked.any_cores)};
-  TAKT_ASSIGN(out.answer, judged_answer(out.config.problem, options, seconds));
+  TAKT_ASSIGN(out.answer, judged_answer(out.config.problem, search));
   if (!asked.other_machine.empty()) out.answer.notes.push_back(asked.other_machine);
   return out;
 }
@@ -160,6 +159,58 @@ Status write_board_bundle(const pipeline::PipelineConfig& config, const std::vec
   TAKT_ASSIGN(const std::vector<std::byte> bytes, pipeline::write_bundle(bundle));
   if (const auto again = pipeline::read_bundle(bytes); !again) return fail(Code::kInternal, again.error().message);
   return write_file_atomically(options.bundle, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// The first signal ends the search; the answer is then what it had.
+sched::SynthesisOptions search_of(const Options& options) {
+  sched::SynthesisOptions search{options.schedule.seed, options.schedule.nodes, options.seconds};
+  search.stop = &interrupted();
+  return search;
+}
+
+// Why there is no such file, and that one from before is none of this answer.
+Error no_file(Code code, const std::string& why, const std::string& path) {
+  std::error_code error;
+  const bool older = std::filesystem::exists(path, error);
+  return {code, why + (older ? "; " + path + " is from before and was left as it is" : "")};
+}
+
+// The files of an answer are written before it is printed, and what went wrong with them is said last.
+class Outputs {
+ public:
+  void write(const std::string& path, const std::string& content) { keep(write_file_atomically(path, content)); }
+  void keep(Status status) {
+    if (!status && !error_) error_ = std::move(status).error();
+  }
+  // The exit code of the command.
+  int print(const std::string& answer, sched::Verdict verdict) {
+    std::fputs(answer.c_str(), stdout);
+    std::fflush(stdout);
+    const int code = interrupted() ? 130 : verdict == sched::Verdict::kFeasible ? 0 : 1;
+    if (!error_) return code;
+    const int failed = report_error(*error_);
+    return code == 130 ? code : failed;
+  }
+
+ private:
+  std::optional<Error> error_;
+};
+
+void write_bundle_of(Outputs& outputs, const pipeline::PipelineConfig& config,
+                     const std::vector<pipeline::AdmittedMode>& modes,
+                     const std::vector<pipeline::BundleChange>& changes, sched::Verdict verdict,
+                     const Options& options) {
+  if (interrupted()) {
+    outputs.keep(tl::unexpected(no_file(Code::kGate, "no bundle: the search was interrupted", options.bundle)));
+  } else if (verdict != sched::Verdict::kFeasible) {
+    outputs.keep(
+        tl::unexpected(no_file(Code::kGate,
+                               std::string("no bundle: only ") +
+                                   (config.modes ? "admitted tables go" : "an admitted table goes") + " to a board",
+                               options.bundle)));
+  } else {
+    outputs.keep(write_board_bundle(config, modes, changes, options));
+  }
 }
 
 // Every mode, every permitted change.
@@ -178,30 +229,19 @@ int run_modes(const Asked& asked, const Options& options) {
   }
   std::vector<sched::Answer> answers;
   for (const sched::ModeSpec& mode : set.modes) {
-    Result<sched::Answer> answer = judged_answer(mode.problem, options.schedule, options.seconds);
+    Result<sched::Answer> answer = judged_answer(mode.problem, search_of(options));
     if (!answer) return report_error(answer.error());
     if (!asked.other_machine.empty()) answer->notes.push_back(asked.other_machine);
     answers.push_back(*std::move(answer));
   }
   const sched::ModesAnswer judged = sched::judge_modes(set, answers);
+  Outputs outputs;
   if (!options.html.empty()) {
-    const std::string page = pipeline::modes_html(set, answers, judged, command_line());
-    if (Status written = write_file_atomically(options.html, page); !written) return report_error(written.error());
-  }
-  if (options.json) {
-    std::fputs(sched::modes_json(set, answers, judged).c_str(), stdout);
-  } else {
-    std::fputs(sched::explain_modes(set, answers, judged).c_str(), stdout);
-    for (std::size_t m = 0; m < set.modes.size(); ++m) {
-      std::printf("\n%s", sched::explain(set.modes[m].problem, answers[m], terminal_width()).c_str());
-    }
+    outputs.write(options.html, pipeline::modes_html(set, answers, judged, command_line()));
   }
   if (!options.bundle.empty()) {
-    if (judged.verdict != sched::Verdict::kFeasible) {
-      return report_error({Code::kGate, "no bundle: only admitted tables go to a board"});
-    }
     std::vector<pipeline::AdmittedMode> modes;
-    for (std::size_t m = 0; m < set.modes.size(); ++m) {
+    for (std::size_t m = 0; m < set.modes.size() && judged.verdict == sched::Verdict::kFeasible; ++m) {
       const sched::ModeSpec& mode = set.modes[m];
       modes.push_back({mode.name, &mode.problem, &*answers[m].schedule, mode.dwell, mode.lost});
     }
@@ -209,23 +249,48 @@ int run_modes(const Asked& asked, const Options& options) {
     for (const sched::ChangeAnswer& change : judged.changes) {
       changes.push_back({change.from, change.to, set.modes[change.to].entry_drain});
     }
-    if (Status written = write_board_bundle(asked.config, modes, changes, options); !written) {
-      return report_error(written.error());
-    }
+    write_bundle_of(outputs, asked.config, modes, changes, judged.verdict, options);
   }
-  return judged.verdict == sched::Verdict::kFeasible ? 0 : 1;
+  if (options.json) return outputs.print(sched::modes_json(set, answers, judged), judged.verdict);
+  sched::Beside beside;
+  beside.interrupted = interrupted();
+  std::string text = sched::explain_modes(set, answers, judged);
+  for (std::size_t m = 0; m < set.modes.size(); ++m) {
+    text += "\n" + sched::explain(set.modes[m].problem, answers[m], terminal_width(), beside);
+  }
+  return outputs.print(text, judged.verdict);
 }
 
 // Replays a certificate against the problem as configured; nothing is searched.
-Status replay_certificate(const sched::Problem& problem, const std::string& path) {
-  TAKT_ASSIGN(const std::string text, read_file(path));
+Status replay_certificate(const sched::Problem& problem, const Options& options) {
+  TAKT_ASSIGN(const std::string text, read_file(options.check));
   TAKT_ASSIGN(const sched::Certificate certificate, sched::read_certificate(problem, text).map_error([&](Error error) {
-    return std::move(error).with_context(path);
+    return std::move(error).with_context(options.check);
   }));
   TAKT_RETURN_IF_ERROR(sched::check_certificate(problem, certificate));
+  if (options.json) {
+    const nlohmann::ordered_json accepted{{"accepted", "certificate"},
+                                          {"problem", problem.name},
+                                          {"board", problem.board.name},
+                                          {"digest", sched::digest_of(problem).hex()}};
+    std::puts(accepted.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    return {};
+  }
   std::printf("ACCEPTED: '%s' on board '%s' cannot meet its limits; every part of %s holds\n", problem.name.c_str(),
-              problem.board.name.c_str(), path.c_str());
+              problem.board.name.c_str(), options.check.c_str());
   return {};
+}
+
+// A bundle holds its own problems: nothing else is read.
+int check_board_bundle(const Options& options) {
+  if (!options.schedule.pipeline.empty()) {
+    return report_error({Code::kUsage, options.check + " is a bundle, which holds its own problem: leave out " +
+                                           options.schedule.pipeline});
+  }
+  const Result<pipeline::Bundle> bundle = pipeline::load_bundle(options.check);
+  if (!bundle) return report_error(bundle.error());
+  std::fputs((options.json ? bundle_json(*bundle) : bundle_text(*bundle, options.check)).c_str(), stdout);
+  return 0;
 }
 
 // An output that is an input, or another output, would be lost.
@@ -246,8 +311,9 @@ Status check_outputs(const Options& options) {
 // What was asked for beyond the answer, and what helps where it is no yes.
 sched::Beside beside_the_answer(const Admitted& admitted, const Options& options) {
   const sched::Problem& problem = admitted.config.problem;
-  const sched::SynthesisOptions search{options.schedule.seed, options.schedule.nodes, options.seconds};
+  const sched::SynthesisOptions search = search_of(options);
   sched::Beside beside;
+  beside.interrupted = interrupted();
   if (admitted.answer.verdict != sched::Verdict::kFeasible) beside.remedies = sched::remedies(problem, search);
   if (!admitted.answer.schedule) return beside;
   const sched::Schedule& schedule = *admitted.answer.schedule;
@@ -266,40 +332,55 @@ sched::Beside beside_the_answer(const Admitted& admitted, const Options& options
 
 int run(const Options& options) {
   if (const Status outputs = check_outputs(options); !outputs) return report_error(outputs.error());
+  if (!options.check.empty() && pipeline::is_bundle(options.check)) return check_board_bundle(options);
+  if (options.schedule.pipeline.empty()) {
+    if (!options.check.empty()) {
+      if (const auto there = read_file(options.check); !there) return report_error(there.error());
+    }
+    return report_error({Code::kUsage, options.check.empty()
+                                           ? "a pipeline or problem file is needed, for example "
+                                             "configs/pipelines/sim.yaml\n  -> takt schedule --help"
+                                           : options.check + " is no bundle; a certificate is replayed against the "
+                                                             "pipeline that it is about: name that as well"});
+  }
   Result<Asked> asked = ask(options.schedule);
   if (!asked) return report_error(asked.error());
   if (asked->config.modes) return run_modes(*asked, options);
   if (!options.check.empty()) {
-    const Status replayed = replay_certificate(asked->config.problem, options.check);
+    const Status replayed = replay_certificate(asked->config.problem, options);
     return replayed ? 0 : report_error(replayed.error());
   }
-  const Result<Admitted> admitted = answer(*std::move(asked), options.schedule, options.seconds);
+  const Result<Admitted> admitted = answer(*std::move(asked), search_of(options));
   if (!admitted) return report_error(admitted.error());
   const sched::Problem& problem = admitted->config.problem;
-  if (!options.certificate.empty() && admitted->answer.certificate) {
-    const std::string text = sched::certificate_json(problem, *admitted->answer.certificate);
-    if (Status written = write_file_atomically(options.certificate, text); !written) {
-      return report_error(written.error());
-    }
-  }
+  const sched::Answer& answer = admitted->answer;
   const sched::Beside beside = beside_the_answer(*admitted, options);
+  Outputs outputs;
+  if (!options.certificate.empty() && answer.certificate) {
+    outputs.write(options.certificate, sched::certificate_json(problem, *answer.certificate));
+  } else if (!options.certificate.empty()) {
+    const Error none = no_file(Code::kGate, "no certificate: nothing was found to be infeasible", options.certificate);
+    std::fprintf(stderr, "takt: %s\n", none.message.c_str());
+  }
   if (!options.html.empty()) {
-    const std::string page = pipeline::schedule_html(problem, admitted->answer, command_line(), beside);
-    if (Status written = write_file_atomically(options.html, page); !written) return report_error(written.error());
+    outputs.write(options.html, pipeline::schedule_html(problem, answer, command_line(), beside));
   }
-  const std::string text = options.json ? sched::to_json(problem, admitted->answer, beside)
-                                        : sched::explain(problem, admitted->answer, terminal_width(), beside);
-  std::fputs(text.c_str(), stdout);
   if (!options.bundle.empty()) {
-    if (admitted->answer.verdict != sched::Verdict::kFeasible) {
-      return report_error({Code::kGate, "no bundle: only an admitted table goes to a board"});
-    }
-    const std::vector<pipeline::AdmittedMode> modes{{problem.name, &problem, &*admitted->answer.schedule}};
-    if (Status written = write_board_bundle(admitted->config, modes, {}, options); !written) {
-      return report_error(written.error());
-    }
+    std::vector<pipeline::AdmittedMode> modes;
+    if (answer.schedule) modes.push_back({problem.name, &problem, &*answer.schedule});
+    write_bundle_of(outputs, admitted->config, modes, {}, answer.verdict, options);
   }
-  return admitted->answer.verdict == sched::Verdict::kFeasible ? 0 : 1;
+  return outputs.print(options.json ? sched::to_json(problem, answer, beside)
+                                    : sched::explain(problem, answer, terminal_width(), beside),
+                       answer.verdict);
+}
+
+// A name that a file can have; "-" would be one called so.
+CLI::Validator file_name() {
+  return {[](std::string& text) -> std::string {
+            return text.empty() || text == "-" ? "expected the name of a file; found '" + text + "'" : "";
+          },
+          ""};
 }
 
 }  // namespace
@@ -327,19 +408,20 @@ void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positio
   if (positional_pipeline) {
     verb.add_option("pipeline", options.pipeline, "pipeline file, for example configs/pipelines/sim.yaml")->required();
   }
-  verb.add_option("--budgets", options.budgets, "budgets file written by `takt profile` (default: declared budgets)");
+  verb.add_option("--budgets", options.budgets, "budgets file written by `takt profile` (default: declared budgets)")
+      ->check(file_name());
   verb.add_option("--what-if", options.what_if,
                   "change the problem first: stage.budget=+20%, stage.budget=12ms, stage.rate=10, stage.cores=2");
   add_model_option(verb, options.models);
   verb.add_option("--seed", options.seed, "seed of the search (the answer is the same for the same seed)")
       ->check(count_in(0, std::numeric_limits<std::uint64_t>::max()));
   verb.add_option("--nodes", options.nodes, "limit of the search in positions tried: the answer is the same everywhere")
-      ->check(count_in(0, std::numeric_limits<std::uint64_t>::max()));
+      ->check(count_in(1, std::numeric_limits<std::uint64_t>::max()));
 }
 
 Result<Admitted> admit(const ScheduleOptions& options) {
   TAKT_ASSIGN(Asked asked, ask(options));
-  return answer(std::move(asked), options, 0);
+  return answer(std::move(asked), {options.seed, options.nodes});
 }
 
 void add_schedule(CLI::App& app, Command& chosen) {
@@ -359,12 +441,22 @@ void add_schedule(CLI::App& app, Command& chosen) {
       "search how much all budgets may grow with a new table as well (a lower bound; some more searches; one table, no "
       "modes)");
   verb->add_flag("--json", options->json, "machine-readable answer on stdout");
-  verb->add_option("--html", options->html, "write the answer with its Gantt chart as a page: one file, no network");
-  verb->add_option("--bundle", options->bundle, "write what a board needs to run it: tables, plans, pools, arenas");
+  verb->add_option("--html", options->html, "write the answer with its Gantt chart as a page: one file, no network")
+      ->check(file_name());
+  verb->add_option("--bundle", options->bundle, "write what a board needs to run it: tables, plans, pools, arenas")
+      ->check(file_name());
   verb->add_option("--certificate", options->certificate,
-                   "write the proof of an infeasible pipeline to this file (one table, no modes)");
-  verb->add_option("--check", options->check,
-                   "replay a certificate against this pipeline, without any search (no modes)");
+                   "write the proof of an infeasible pipeline to this file (one table, no modes)")
+      ->check(file_name());
+  CLI::Option* check = verb->add_option("--check", options->check,
+                                        "no search: replay a certificate against this pipeline (one table, no modes); "
+                                        "or, without a pipeline, check a bundle and say what is in it")
+                           ->check(file_name());
+  for (const char* other :
+       {"--html", "--bundle", "--certificate", "--scale", "--baseline", "--time", "--seed", "--nodes"}) {
+    check->excludes(verb->get_option(other));
+  }
+  verb->get_option("pipeline")->required(false);  // a bundle is checked by itself
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }
 

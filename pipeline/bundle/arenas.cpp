@@ -17,69 +17,8 @@ std::optional<std::uint32_t> find_stage(const sched::Problem& problem, const std
   return std::nullopt;
 }
 
-// Cores that every job of the stage holds from its start to its end: its home, unless a part of the job runs elsewhere
-// while other jobs may use them.
-std::vector<std::uint32_t> held_throughout(const sched::Schedule& schedule, std::uint32_t stage) {
-  std::vector<std::uint32_t> cores;
-  for (const sched::Slot& slot : schedule.slots) {
-    if (slot.stage != stage) continue;
-    if (slot.unit || slot.segment > 0) return {};
-    cores = slot.cores;  // the home is the same for all jobs
-  }
-  return cores;
-}
-
 const sched::Variant& chosen(const BundleMode& mode, std::uint32_t stage) {
   return mode.problem.stages[stage].variants[mode.schedule.choices[stage].variant];
-}
-
-// Whether a core or a mutex keeps jobs of one stage in one mode from those of the other stage in the same mode or,
-// where a change is permitted, in another. Cores and mutexes are the same where they have the same name.
-bool kept_apart(const BundleMode& mode, std::uint32_t stage, const BundleMode& other_mode, std::uint32_t other) {
-  const std::optional<std::uint32_t>& mutex = chosen(mode, stage).arena_mutex;
-  const std::optional<std::uint32_t>& other_mutex = chosen(other_mode, other).arena_mutex;
-  if (mutex && other_mutex && mode.problem.mutexes[*mutex].name == other_mode.problem.mutexes[*other_mutex].name) {
-    return true;
-  }
-  const std::vector<std::uint32_t> others = held_throughout(other_mode.schedule, other);
-  const std::vector<std::uint32_t> cores = held_throughout(mode.schedule, stage);
-  return std::any_of(cores.begin(), cores.end(), [&](std::uint32_t core) {
-    return std::any_of(others.begin(), others.end(), [&](std::uint32_t with) {
-      return mode.problem.board.cores[core].name == other_mode.problem.board.cores[with].name;
-    });
-  });
-}
-
-// How long after the end of a hyperperiod the last job that began in it may run.
-Duration tail(const BundleMode& mode, std::uint32_t stage) {
-  Duration out;
-  for (const sched::Slot& slot : mode.schedule.slots) {
-    if (slot.stage != stage) continue;
-    out = std::max(out, mode.schedule.clock.end_at(0, slot.end) - (TableTime{} + mode.problem.hyperperiod));
-  }
-  return out;
-}
-
-// When the first job of the table begins.
-Duration head(const BundleMode& mode, std::uint32_t stage) {
-  Duration out = mode.problem.hyperperiod;
-  for (const sched::Slot& slot : mode.schedule.slots) {
-    if (slot.stage == stage) out = std::min(out, mode.schedule.clock.start_at(0, slot.start) - TableTime{});
-  }
-  return out;
-}
-
-// Whether no job of `stage` in the old mode can run beside one of `other` in the new mode.
-bool apart_across(const BundleMode& from, const std::string& stage, const BundleMode& to, const std::string& other,
-                  Duration drain) {
-  const auto old_stage = find_stage(from.problem, stage);
-  if (!old_stage) return true;
-  // Two clocks meet. A tail that outlives the whole next hyperperiod might meet a third mode.
-  const Duration left =
-      tail(from, *old_stage) + std::max(from.problem.board.clock_error, to.problem.board.clock_error) - drain;
-  if (left > to.problem.hyperperiod) return false;
-  const auto new_stage = find_stage(to.problem, other);
-  return !new_stage || left <= head(to, *new_stage) || kept_apart(from, *old_stage, to, *new_stage);
 }
 
 std::uint64_t rounded_up(std::uint64_t bytes) {
@@ -88,17 +27,66 @@ std::uint64_t rounded_up(std::uint64_t bytes) {
 
 }  // namespace
 
-bool serialised(const std::vector<BundleMode>& modes, const std::vector<BundleChange>& changes,
-                const std::string& stage, const std::string& other) {
+Serialisation::Serialisation(const std::vector<BundleMode>& modes, const std::vector<BundleChange>& changes)
+    : modes_(modes), changes_(changes) {
   for (const BundleMode& mode : modes) {
-    const auto a = find_stage(mode.problem, stage);
-    const auto b = find_stage(mode.problem, other);
-    if (a && b && !kept_apart(mode, *a, mode, *b)) return false;
+    std::map<std::string, Use>& uses = uses_.emplace_back();
+    std::vector<Use*> by_stage;
+    for (std::uint32_t stage = 0; stage < mode.problem.stages.size(); ++stage) {
+      Use& use = uses[mode.problem.stages[stage].name];
+      use.head = mode.problem.hyperperiod;
+      use.tail = Duration{} - mode.problem.hyperperiod;
+      if (const auto& mutex = chosen(mode, stage).arena_mutex) use.mutex = mode.problem.mutexes[*mutex].name;
+      by_stage.push_back(&use);
+    }
+    std::vector<bool> leaves(by_stage.size(), false);  // its cores, while a part of its job runs elsewhere
+    for (const sched::Slot& slot : mode.schedule.slots) {
+      Use& use = *by_stage[slot.stage];
+      use.head = std::min(use.head, mode.schedule.clock.start_at(0, slot.start) - TableTime{});
+      use.tail = std::max(use.tail, mode.schedule.clock.end_at(0, slot.end) - (TableTime{} + mode.problem.hyperperiod));
+      if (slot.unit || slot.segment > 0) leaves[slot.stage] = true;
+      if (slot.job != 0 || slot.segment != 0) continue;  // the home is the same for all jobs
+      for (const std::uint32_t core : slot.cores) use.cores.push_back(mode.problem.board.cores[core].name);
+    }
+    for (std::size_t stage = 0; stage < by_stage.size(); ++stage) {
+      if (leaves[stage]) by_stage[stage]->cores.clear();
+    }
   }
-  return std::all_of(changes.begin(), changes.end(), [&](const BundleChange& change) {
-    const BundleMode& from = modes[change.from];
-    const BundleMode& to = modes[change.to];
-    return apart_across(from, stage, to, other, change.drain) && apart_across(from, other, to, stage, change.drain);
+}
+
+const Serialisation::Use* Serialisation::find(std::size_t mode, const std::string& stage) const {
+  const auto found = uses_[mode].find(stage);
+  return found == uses_[mode].end() ? nullptr : &found->second;
+}
+
+// Cores and mutexes are the same where they have the same name.
+bool Serialisation::kept_apart(const Use& one, const Use& other) {
+  if (!one.mutex.empty() && one.mutex == other.mutex) return true;
+  return std::find_first_of(one.cores.begin(), one.cores.end(), other.cores.begin(), other.cores.end()) !=
+         one.cores.end();
+}
+
+// Whether no job of `stage` in the old mode can run beside one of `other` in the new mode.
+bool Serialisation::apart_across(const BundleChange& change, const std::string& stage, const std::string& other) const {
+  const Use* old_use = find(change.from, stage);
+  if (old_use == nullptr) return true;
+  const sched::Problem& from = modes_[change.from].problem;
+  const sched::Problem& to = modes_[change.to].problem;
+  // Two clocks meet. A tail that outlives the whole next hyperperiod might meet a third mode.
+  const Duration left = old_use->tail + std::max(from.board.clock_error, to.board.clock_error) - change.drain;
+  if (left > to.hyperperiod) return false;
+  const Use* new_use = find(change.to, other);
+  return new_use == nullptr || left <= new_use->head || kept_apart(*old_use, *new_use);
+}
+
+bool Serialisation::apart(const std::string& stage, const std::string& other) const {
+  for (std::size_t mode = 0; mode < modes_.size(); ++mode) {
+    const Use* one = find(mode, stage);
+    const Use* with = find(mode, other);
+    if (one != nullptr && with != nullptr && !kept_apart(*one, *with)) return false;
+  }
+  return std::all_of(changes_.begin(), changes_.end(), [&](const BundleChange& change) {
+    return apart_across(change, stage, other) && apart_across(change, other, stage);
   });
 }
 
@@ -107,13 +95,14 @@ ArenaMap place_arenas(const std::vector<BundleMode>& modes, const std::vector<Bu
   std::vector<std::uint32_t> order(stages.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return bytes[a] > bytes[b]; });
+  const Serialisation serialisation(modes, changes);
   ArenaMap map;
   for (const std::uint32_t stage : order) {
     if (bytes[stage] == 0) continue;
     const std::uint64_t size = rounded_up(bytes[stage]);
     std::vector<ArenaPlace> apart;  // whose bytes it must not have, by base
     for (const ArenaPlace& place : map.places) {
-      if (!serialised(modes, changes, stages[stage].name, stages[place.stage].name)) apart.push_back(place);
+      if (!serialisation.apart(stages[stage].name, stages[place.stage].name)) apart.push_back(place);
     }
     std::sort(apart.begin(), apart.end(), [](const ArenaPlace& a, const ArenaPlace& b) { return a.base < b.base; });
     std::uint64_t base = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 
 #include "pipeline/bundle/fields.h"
 #include "pipeline/bundle/format.h"
@@ -150,6 +151,12 @@ Result<Bundle> read_bundle(std::span<const std::byte> bytes) {
   }
   TAKT_RETURN_IF_ERROR(check_bundle(out));
   return out;
+}
+
+bool is_bundle(const std::string& path) {
+  char head[sizeof bundle::kMagic] = {};
+  std::ifstream file(path, std::ios::binary);
+  return file.read(head, sizeof head) && std::memcmp(head, bundle::kMagic, sizeof head) == 0;
 }
 
 Result<Bundle> load_bundle(const std::string& path) {

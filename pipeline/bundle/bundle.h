@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -106,19 +107,40 @@ Result<std::vector<std::byte>> write_bundle(const Bundle& bundle);
 // to do.
 Result<Bundle> read_bundle(std::span<const std::byte> bytes);
 Result<Bundle> load_bundle(const std::string& path);
+// Whether a readable file begins as a bundle does, of whatever version and however damaged.
+bool is_bundle(const std::string& path);
 
 // What has to hold whatever the checksums say: every problem is well-formed, every table passes the validator, every
 // change too; stages, variants, plans and inputs fit the tables; plans admit the chosen numbers of cores; arenas share
-// bytes only where serialised() allows it and fit the board; pools hold what the topics take; all modes have one board
+// bytes only where Serialisation allows it and fit the board; pools hold what the topics take; all modes have one board
 // and one tick. kInput.
 Status check_bundle(const Bundle& bundle);
 
-// Whether jobs of the two stages never run at the same time, overruns within their slots included. In every mode that
-// has both a unary resource keeps them apart: a core that both hold from start to end, or an arena mutex that both
-// name. Across every change such a resource does as well, or the drain outlasts what still runs of the old table.
-// Expects tables and changes that validate.
-bool serialised(const std::vector<BundleMode>& modes, const std::vector<BundleChange>& changes,
-                const std::string& stage, const std::string& other);
+// Whether jobs of two stages never run at the same time, overruns within their slots included. In every mode that has
+// both a unary resource keeps them apart: a core that both hold from start to end, or an arena mutex that both name.
+// Across every change such a resource does as well, or the drain outlasts what still runs of the old table. Expects
+// tables and changes that validate; keeps references.
+class Serialisation {
+ public:
+  Serialisation(const std::vector<BundleMode>& modes, const std::vector<BundleChange>& changes);
+  [[nodiscard]] bool apart(const std::string& stage, const std::string& other) const;
+
+ private:
+  // What one stage holds in one mode, and when.
+  struct Use {
+    std::vector<std::string> cores;  // held throughout: the home, unless a part of a job runs elsewhere meanwhile
+    std::string mutex;               // "": an arena of its own
+    Duration head;                   // when the first job of the table begins
+    Duration tail;                   // how long after a hyperperiod the last job that began in it runs; may be below 0
+  };
+  [[nodiscard]] const Use* find(std::size_t mode, const std::string& stage) const;
+  [[nodiscard]] static bool kept_apart(const Use& one, const Use& other);
+  [[nodiscard]] bool apart_across(const BundleChange& change, const std::string& stage, const std::string& other) const;
+
+  const std::vector<BundleMode>& modes_;
+  const std::vector<BundleChange>& changes_;
+  std::vector<std::map<std::string, Use>> uses_;  // by mode
+};
 
 // Bases for arenas of these sizes, by stage (0: none): stages that are serialised may share bytes, others never. The
 // largest first, each at the lowest base that is free.

@@ -201,6 +201,7 @@ Status check_transport(const Bundle& bundle) {
 
 Status check_arenas(const Bundle& bundle) {
   const std::vector<ArenaPlace>& places = bundle.arenas.places;
+  const Serialisation serialisation(bundle.modes, bundle.changes);
   std::vector<std::uint64_t> placed(bundle.stages.size(), 0);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const ArenaPlace& a = places[i];
@@ -216,7 +217,7 @@ Status check_arenas(const Bundle& bundle) {
     for (std::size_t k = 0; k < i; ++k) {
       const ArenaPlace& b = places[k];
       if (a.base >= b.base + b.bytes || b.base >= a.base + a.bytes) continue;
-      if (!serialised(bundle.modes, bundle.changes, bundle.stages[a.stage].name, bundle.stages[b.stage].name)) {
+      if (!serialisation.apart(bundle.stages[a.stage].name, bundle.stages[b.stage].name)) {
         return refuse(where + " shares bytes with that of stage '" + bundle.stages[b.stage].name +
                       "', and nothing keeps them apart in every mode and across every change");
       }

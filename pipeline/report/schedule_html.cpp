@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include "pipeline/report/gantt.h"
 #include "pipeline/report/html.h"
@@ -22,7 +25,9 @@ using sched::Schedule;
 using sched::Slot;
 using sched::Verdict;
 
-constexpr std::size_t kMostRows = 200;  // of the table of slots; --json has all
+constexpr double kWide = 1120, kNarrow = 340;   // widths of the drawing, for a desk and for a telephone
+constexpr std::size_t kMostNarrowSlots = 1000;  // nobody reads more on a telephone
+constexpr std::size_t kMostRows = 200;          // of the table of slots; --json has all
 
 std::string exact_ms(Duration d) { return fmt::format("{:.3f} ms", d.ms()); }
 
@@ -44,27 +49,56 @@ std::string job_text(const Schedule& schedule, const Slot& slot) {
                       : std::to_string(slot.job);
 }
 
+// Beyond the colours that all pictures share each stage gets one of its own: hues at golden angles, on three levels.
+constexpr std::uint32_t kSharedColours = 8;
+std::string own_colour(std::uint32_t stage) {
+  constexpr int kSaturation[] = {48, 62, 38};
+  constexpr int kLightness[] = {64, 57, 76};
+  return fmt::format("hsl({:.0f} {}% {}%)", std::fmod(stage * 137.508, 360.0), kSaturation[stage % 3],
+                     kLightness[stage % 3]);
+}
+std::string colour_class(std::uint32_t stage) {
+  return stage < kSharedColours ? stage_class(stage) : fmt::format("c{}", stage);
+}
+std::string colour_of(std::uint32_t stage) {
+  return stage < kSharedColours ? fmt::format("var(--s{})", stage) : own_colour(stage);
+}
+std::string own_colours(std::size_t stages) {
+  std::string out;
+  for (std::uint32_t stage = kSharedColours; stage < stages; ++stage) {
+    out += fmt::format("svg .c{}{{--c:{}}}", stage, own_colour(stage));
+  }
+  return out.empty() ? "" : "<style>" + out + "</style>\n";
+}
+
 class TablePicture {
  public:
-  TablePicture(const Problem& problem, const Schedule& schedule) : problem_(problem), schedule_(schedule) {
+  // Drawn for a page of that many pixels: text keeps its size.
+  TablePicture(const Problem& problem, const Schedule& schedule, double width)
+      : problem_(problem), schedule_(schedule), width_(width), wakeups_(problem.stages.size(), 0) {
+    for (const Slot& slot : schedule.slots) {
+      for (const std::uint32_t core : slot.cores) {
+        wakeups_[slot.stage] = std::max(wakeups_[slot.stage], problem.board.cores[core].wakeup_window.ns);
+      }
+    }
     for (const sched::Core& core : problem.board.cores) lanes_.push_back(core.name);
     for (const sched::Unit& unit : problem.board.units) lanes_.push_back(unit.name);
     for (const std::string& name : lanes_) {
       left_ = std::max(left_, 14 + kGlyph * 1.12 * static_cast<double>(name.size()));
     }
-    left_ = std::min(left_, 170.0);
+    left_ = std::min(left_, width_ / 6.5);
   }
 
   std::string draw() {
     const double bottom = lane_top(lanes_.size());
-    Svg svg(kWidth, bottom + kAxis,
+    Svg svg(width_, bottom + kAxis,
             fmt::format("Slots of one hyperperiod on {} cores and {} units", problem_.board.cores.size(),
                         problem_.board.units.size()),
             "gantt");
     axis(svg, bottom);
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
       svg.text(0, lane_top(lane) + 20, lanes_[lane], "lane strong");
-      svg.rect(left_, lane_top(lane), kWidth - left_ - kRight, kLane, "track");
+      svg.rect(left_, lane_top(lane), width_ - left_ - kRight, kLane, "track");
     }
     for (const Slot& slot : schedule_.slots) {
       // What crosses the end goes on at the beginning.
@@ -76,22 +110,23 @@ class TablePicture {
   }
 
  private:
-  static constexpr double kWidth = 1120, kRight = 10, kLane = 30, kGap = 10, kAxis = 24, kGlyph = 5.9;
+  static constexpr double kRight = 10, kLane = 30, kGap = 10, kAxis = 24, kGlyph = 5.9, kLetter = 8;
 
   [[nodiscard]] double x(std::int64_t t) const {
     const std::int64_t within = std::clamp<std::int64_t>(t, 0, problem_.hyperperiod.ns);
     return left_ +
-           static_cast<double>(within) / static_cast<double>(problem_.hyperperiod.ns) * (kWidth - left_ - kRight);
+           static_cast<double>(within) / static_cast<double>(problem_.hyperperiod.ns) * (width_ - left_ - kRight);
   }
   static double lane_top(std::size_t lane) { return 8 + static_cast<double>(lane) * (kLane + kGap); }
 
   void axis(Svg& svg, double bottom) const {
     const double length_ms = problem_.hyperperiod.ms();
+    const double most = width_ / 90;  // marks
     double step = 0.01;
-    for (double decade = 0.01; decade <= 1e6 && length_ms / step > 12; decade *= 10) {
+    for (double decade = 0.01; decade <= 1e6 && length_ms / step > most; decade *= 10) {
       for (const double digit : {1.0, 2.0, 5.0}) {
         step = decade * digit;
-        if (length_ms / step <= 12) break;
+        if (length_ms / step <= most) break;
       }
     }
     for (double ms = 0; ms <= length_ms * (1 + 1e-9); ms += step) {
@@ -108,14 +143,7 @@ class TablePicture {
     const std::int64_t to = schedule_.clock.end_at(0, slot.end).ns + shift;
     const Choice& choice = schedule_.choices[slot.stage];
     const sched::Segment segment = sched::segments_of(choice.budget)[slot.segment];
-    // The wake-up window is that of the stage's home cores, also where a unit works.
-    std::int64_t wakeup = 0;
-    for (const Slot& other : schedule_.slots) {
-      if (other.stage != slot.stage) continue;
-      for (const std::uint32_t core : other.cores) {
-        wakeup = std::max(wakeup, problem_.board.cores[core].wakeup_window.ns);
-      }
-    }
+    const std::int64_t wakeup = wakeups_[slot.stage];  // of the home cores, also where a unit works
     const std::string& name = problem_.stages[slot.stage].name;
     const std::string title =
         fmt::format("{} job {}: slot {} to {} ms, budget {}", name, slot.job, fixed_text(Duration{from}.ms(), 3),
@@ -125,11 +153,16 @@ class TablePicture {
     for (const std::size_t lane : lanes) {
       const double y = lane_top(lane) + 2;
       const double left = x(from), width = x(to) - left;
-      svg.rect(left, y, width, kLane - 4, "slot " + stage_class(slot.stage), title);
+      svg.rect(left, y, width, kLane - 4, "slot " + colour_class(slot.stage), title);
       const double begin = x(from + wakeup), room = x(from + wakeup + segment.time.ns) - begin;
-      if (room > 0.5) svg.rect(begin, y + 3, room, kLane - 10, "run " + stage_class(slot.stage), title);
+      if (room > 0.5) svg.rect(begin, y + 3, room, kLane - 10, "run " + colour_class(slot.stage), title);
       const std::string label = fitted(name, room);
-      if (!label.empty()) svg.text(begin + 4, y + 17, label, "run-label");
+      if (!label.empty()) {
+        svg.text(begin + 4, y + 17, label, "run-label");
+      } else if (width >= kLetter) {
+        const std::string letter(1, sched::letter_of(slot.stage));
+        svg.text(left + width / 2, y + 17, letter, room >= kLetter ? "run-label" : "axis", Svg::Anchor::kMiddle);
+      }
     }
   }
 
@@ -141,8 +174,10 @@ class TablePicture {
 
   const Problem& problem_;
   const Schedule& schedule_;
-  std::vector<std::string> lanes_;  // cores, then units
-  double left_ = 70;
+  double width_;
+  std::vector<std::string> lanes_;     // cores, then units
+  std::vector<std::int64_t> wakeups_;  // by stage
+  double left_ = 0;
 };
 
 // How much of a limit a bound takes.
@@ -197,7 +232,9 @@ std::pair<std::string, const char*> badge(Verdict verdict) {
 class Page {
  public:
   Page(const Problem& problem, const Answer& answer, const std::string& command, const sched::Beside& beside)
-      : problem_(problem), answer_(answer), command_(command), beside_(beside) {}
+      : problem_(problem), answer_(answer), command_(command), beside_(beside) {
+    if (answer.schedule) scale_ = sched::budget_scale(problem, *answer.schedule);
+  }
 
   // All sections. `prefix` and `mode` tell those of one mode from those of the next; "" without modes.
   void fill(const std::string& prefix, const std::string& mode) {
@@ -273,8 +310,11 @@ class Page {
       if (const Tightest t = tightest(); t.bound != nullptr) {
         out_ += figure(percent_text(t.share), "of the tightest limit");
       }
-      out_ +=
-          figure(fmt::format("x {:.3f}", sched::budget_scale(problem_, schedule)), "all budgets, with this table kept");
+      if (scale_.all > 0) {
+        out_ += figure(fmt::format("x {:.3f}", scale_.all), scale_.all < 1
+                                                                ? "all budgets, for this table to meet its limits"
+                                                                : "all budgets, with this table kept");
+      }
       if (!answer_.levels.empty()) {
         out_ += figure(percent_text(answer_.levels.front().gap()), "gap to what no valid table can be better than");
       }
@@ -285,7 +325,9 @@ class Page {
           "<p class=\"small\">Proved: a certificate that <code>--certificate FILE</code> writes and "
           "<code>--check FILE</code> replays without any search.</p>\n";
     }
-    if (answer_.cut_by_time) {
+    if (answer_.cut_by_time && beside_.interrupted) {
+      out_ += "<p class=\"warning\">Interrupted: this is what the search had by then.</p>\n";
+    } else if (answer_.cut_by_time) {
       out_ += "<p class=\"warning\">Not reproducible: a limit in seconds ended the search; use --nodes.</p>\n";
     }
     out_ += list(answer_.notes) + "</div></section>\n";
@@ -306,17 +348,24 @@ class Page {
   }
 
   void gantt() {
+    const std::size_t stages = problem_.stages.size();
     std::string legend = "<p class=\"legend\">";
-    for (std::uint32_t s = 0; s < problem_.stages.size(); ++s) {
-      legend += fmt::format("<span><i class=\"key\" style=\"background:var(--s{})\"></i>{}</span> ", s % 8,
-                            escaped(problem_.stages[s].name));
+    for (std::uint32_t s = 0; s < std::min(stages, sched::kLetters); ++s) {
+      legend += fmt::format("<span><i class=\"key letter\" style=\"background:{}\">{}</i>{}</span> ", colour_of(s),
+                            sched::letter_of(s), escaped(problem_.stages[s].name));
+    }
+    if (stages > sched::kLetters) legend += fmt::format("<span>#: {} more</span>", stages - sched::kLetters);
+    const Schedule& schedule = *answer_.schedule;
+    std::string drawings = "<div class=\"wide-drawing\">" + table_svg(problem_, schedule) + "</div>";
+    if (schedule.slots.size() <= kMostNarrowSlots) {
+      drawings = "<div class=\"roomy\">" + drawings + "</div><div class=\"narrow\">" +
+                 TablePicture(problem_, schedule, kNarrow).draw() + "</div>";
     }
     section("gantt", "Table",
             lead("One hyperperiod, which repeats. Solid: the budget; around it the wake-up and the publish window of "
                  "the board. A job of several cores stands in each of their lanes; one that crosses the end goes on "
-                 "at the beginning.") +
-                "<figure><div class=\"wide-drawing\">" + table_svg(problem_, *answer_.schedule) + "</div></figure>\n" +
-                legend + "</p>");
+                 "at the beginning. A slot that is too short for its name has the letter of its stage.") +
+                own_colours(stages) + "<figure>" + drawings + "</figure>\n" + legend + "</p>");
   }
 
   void chains() {
@@ -388,7 +437,7 @@ class Page {
       }
       table.row({escaped(problem_.stages[s].name), escaped(problem_.stages[s].variants[choice.variant].name),
                  hz_text(problem_, choice.rate), std::to_string(budget.cores), exact_ms(budget.time),
-                 fmt::format("x {:.3f}", sched::budget_scale(problem_, *answer_.schedule, s)), escaped(from)});
+                 scale_.stages[s] > 0 ? fmt::format("x {:.3f}", scale_.stages[s]) : "\u2013", escaped(from)});
     }
     section("stages", "Stages",
             lead("May grow to: the largest factor on this budget alone under which every slot start and every limit "
@@ -402,7 +451,7 @@ class Page {
         {{"objective, most important first"}, {"this table", true}, {"no table below", true}, {"gap", true}});
     for (const sched::Level& level : answer_.levels) {
       table.row({escaped(level.name), fixed_text(level.value, 4), fixed_text(level.bound, 4),
-                 fmt::format("{:.1f} %", level.gap() * 100)});
+                 level.bound > 0 || level.value <= 0 ? fmt::format("{:.1f} %", level.gap() * 100) : "\u2013"});
     }
     section("objective", "How good the table is", table.html());
   }
@@ -450,6 +499,10 @@ class Page {
   void slots() {
     const Schedule& schedule = *answer_.schedule;
     HtmlTable table({{"stage"}, {"job"}, {"on"}, {"start", true}, {"end", true}, {"inputs"}});
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, const sched::Binding*> bound;
+    for (const sched::Binding& binding : schedule.bindings) {
+      bound[{binding.stage, binding.job, binding.input}] = &binding;
+    }
     for (std::size_t i = 0; i < schedule.slots.size() && i < kMostRows; ++i) {
       const Slot& slot = schedule.slots[i];
       std::string inputs;
@@ -457,9 +510,8 @@ class Page {
       for (std::uint32_t n = 0; slot.segment == 0 && n < declared.size(); ++n) {
         std::string from;
         if (declared[n].from_sensor) from = problem_.sensors[declared[n].source].name;
-        for (const sched::Binding& binding : schedule.bindings) {
-          if (declared[n].from_sensor || binding.stage != slot.stage || binding.job != slot.job || binding.input != n)
-            continue;
+        if (const auto found = bound.find({slot.stage, slot.job, n}); found != bound.end()) {
+          const sched::Binding& binding = *found->second;
           from = fmt::format("{}#{}", problem_.stages[declared[n].source].name, binding.producer_job);
           if (binding.producer_shift != 0) from += fmt::format(" ({})", binding.producer_shift);
         }
@@ -491,6 +543,7 @@ class Page {
   const Answer& answer_;
   const std::string& command_;
   const sched::Beside& beside_;
+  sched::BudgetScale scale_;
   std::string prefix_, mode_;
   Sections sections_;
   std::string out_;
@@ -500,7 +553,7 @@ class Page {
 
 std::string table_svg(const Problem& problem, const Schedule& schedule) {
   if (problem.hyperperiod.ns <= 0 || schedule.clock.ticks <= 0) return "";
-  return TablePicture(problem, schedule).draw();
+  return TablePicture(problem, schedule, kWide).draw();
 }
 
 std::string schedule_html(const Problem& problem, const Answer& answer, const std::string& command,

@@ -71,6 +71,7 @@ svg.chart{width:100%}
 svg.bar{width:220px;height:27px;margin:-4px 0}
 .wide-drawing{overflow-x:auto;margin:8px 0 4px}
 .wide-drawing svg.gantt{width:100%;min-width:760px}
+.narrow{display:none}.narrow svg.gantt{width:100%}
 svg text{font-size:11px;fill:var(--ink);font-family:inherit}
 svg .axis{fill:var(--muted);font-size:11px}
 svg .lane{font-size:11.5px}svg .strong{font-weight:600}
@@ -95,6 +96,7 @@ svg .over{fill:var(--fail)}svg .beyond{fill:var(--warn)}
 svg .dot{fill:var(--accent)}svg .dot.void{fill:none;stroke:var(--warn);stroke-width:1.4}
 svg .dot.violated{fill:var(--fail)}svg .dot.fill{fill:var(--muted);opacity:.6}
 .key{display:inline-block;width:11px;height:11px;border-radius:2px;margin:0 5px 0 0;vertical-align:-1px}
+.key.letter{width:15px;height:15px;text-align:center;font-weight:600;font-style:normal;font-size:10px;line-height:15px;color:var(--onstage);vertical-align:0}
 .legend{font-size:12.5px;color:var(--muted);margin:6px 0 12px;line-height:1.9}.legend span{margin-right:16px;white-space:nowrap}
 .pool{height:14px;background:var(--soft);border-radius:3px;overflow:hidden;min-width:6px}
 .pool i{display:block;height:100%;background:var(--accent)}
@@ -121,6 +123,7 @@ footer{color:var(--muted);font-size:12.5px;padding-bottom:40px}
  td{display:flex;gap:10px;justify-content:space-between}
  td,th{padding-left:0!important}td::before{content:attr(data-label);color:var(--muted);flex:0 0 40%}td>span{text-align:right;min-width:0;flex:1}
  td>span:empty{display:none}
+ .roomy{display:none}.narrow{display:block}
  .pair{grid-template-columns:minmax(0,1fr)}svg.bar{width:100%}dl{grid-template-columns:1fr}dd{margin-bottom:6px}}
 @media print{:root{color-scheme:light}body{background:#fff;font-size:11px}main,header,footer{max-width:none;padding:0}
  section,.card{break-inside:avoid;border-color:#bbb;margin:8px 0;padding:10px}nav{display:none}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -859,16 +860,66 @@ std::string certificate_json(const Problem& problem, const Certificate& certific
   return root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+// Where the parser is, as "/proof/parts/2"; of two equal keys it would keep one silently.
+class DoubledKeys {
+ public:
+  bool operator()(int /*depth*/, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    using Event = nlohmann::json::parse_event_t;
+    switch (event) {
+      case Event::object_start:
+      case Event::array_start:
+        if (!open_.empty()) open_.back().next();
+        open_.push_back({event == Event::array_start, {}, {}, 0});
+        break;
+      case Event::object_end:
+      case Event::array_end: open_.pop_back(); break;
+      case Event::key:
+        open_.back().key = parsed.get<std::string>();
+        if (!open_.back().keys.insert(open_.back().key).second && first_.empty()) first_ = place();
+        break;
+      case Event::value:
+        if (!open_.empty()) open_.back().next();
+        break;
+    }
+    return true;
+  }
+  [[nodiscard]] const std::string& first() const { return first_; }
+
+ private:
+  struct Open {
+    bool list;
+    std::set<std::string> keys;
+    std::string key;
+    std::size_t count;  // of items so far
+    void next() {
+      if (list) key = std::to_string(count++);
+    }
+  };
+  [[nodiscard]] std::string place() const {
+    std::string out;
+    for (const Open& open : open_) out += "/" + open.key;
+    return out;
+  }
+  std::vector<Open> open_;
+  std::string first_;
+};
+
+}  // namespace
+
 Result<Certificate> read_certificate(const Problem& problem, std::string_view text) {
   nlohmann::json root;
+  DoubledKeys doubled;
   try {
-    root = nlohmann::json::parse(text);
+    root = nlohmann::json::parse(text, std::ref(doubled));
   } catch (const nlohmann::json::parse_error& error) {
     return fail(Code::kInput,
                 "certificate: no JSON at byte " + std::to_string(error.byte) + "; write one with --certificate");
   } catch (const nlohmann::json::exception& error) {  // a number beyond the range of double
     return fail(Code::kInput, std::string("certificate: ") + error.what() + "; write one with --certificate");
   }
+  if (!doubled.first().empty()) return fail(Code::kInput, "certificate: " + doubled.first() + " stands there twice");
   const auto version = root.find("takt_certificate");
   if (!root.is_object() || version == root.end() || *version != 1) {
     return fail(Code::kInput, "certificate: 'takt_certificate' must be 1");
@@ -880,7 +931,17 @@ Result<Certificate> read_certificate(const Problem& problem, std::string_view te
   }
   const auto proof = root.find("proof");
   if (proof == root.end()) return fail(Code::kInput, "certificate: 'proof' is missing");
-  return Reader(problem).part(*proof, 0);
+  TAKT_ASSIGN(Certificate certificate, Reader(problem).part(*proof, 0));
+  // Nothing was passed over: written again it is the same. Two that differ in text alone would be taken for two proofs.
+  const auto again = nlohmann::json::parse(certificate_json(problem, certificate));
+  if (const nlohmann::json differences = nlohmann::json::diff(again, root); !differences.empty()) {
+    const std::string place = differences.front()["path"].get<std::string>();
+    if (place == "/name") {
+      return fail(Code::kGate, "certificate: /name: this problem is called '" + problem.name + "'");
+    }
+    return fail(Code::kInput, "certificate: " + place + ": the rule has no such field");
+  }
+  return certificate;
 }
 
 }  // namespace takt::sched

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "scheduler/analysis/instants.h"
-#include "scheduler/analysis/trace.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/text.h"
 
@@ -48,6 +47,7 @@ struct Hold {
 std::vector<Hold> holds_of(const Mode& mode) {
   const Problem& problem = *mode.problem;
   std::vector<Hold> out;
+  const analysis::Instants instants(problem, *mode.schedule);
   for (const Slot& slot : mode.schedule->slots) {
     const Stage& stage = problem.stages[slot.stage];
     const Choice& choice = mode.schedule->choices[slot.stage];
@@ -73,11 +73,7 @@ std::vector<Hold> holds_of(const Mode& mode) {
     job.names = {"stage " + stage.name};
     const std::optional<std::uint32_t>& arena = stage.variants[choice.variant].arena_mutex;
     if (arena) job.names.push_back("mutex " + problem.mutexes[*arena].name);
-    for (const Slot& last : mode.schedule->slots) {
-      if (last.stage == slot.stage && last.job == slot.job) {
-        job.end = std::max(job.end, mode.schedule->clock.end_at(0, last.end).ns);
-      }
-    }
+    job.end = instants.end(slot.stage, slot.job);
     out.push_back(std::move(job));
   }
   return out;
@@ -101,23 +97,96 @@ std::optional<Duration> distance(const Mode& a, const Hold& x, const Mode& b, co
   return out;
 }
 
-// The jobs of one stage around the change, which lies at 0 of table time.
-TraceTask around(const Mode& from, std::uint32_t from_stage, const Mode& to, std::uint32_t to_stage, Duration drain,
-                 std::int64_t hyperperiods, Duration visible) {
-  TraceTask task;
-  const auto add = [&](const Mode& mode, std::uint32_t stage, std::int64_t offset) {
-    const analysis::Instants instants(*mode.problem, *mode.schedule);
-    for (std::int64_t job = 0; job < instants.jobs(stage); ++job) {
-      task.reads.push_back(instants.start(stage, job) + offset);
-      task.writes.push_back(instants.end(stage, job) + offset + visible.ns);
+// A chain across the change, which lies at 0 of table time. Jobs of the old table have numbers below 0, those of the
+// new one from 0 on. Inside a table every job reads what it is bound to; a job of the new table that is bound to none
+// of its own reads the newest output of the old one that is there.
+class Across {
+ public:
+  Across(const Mode& from, const Chain& before, const Mode& to, const Chain& after, Duration drain)
+      : from_(from),
+        to_(to),
+        before_(before.stages),
+        after_(after.stages),
+        old_(*from.problem, *from.schedule),
+        new_(*to.problem, *to.schedule),
+        drain_(drain.ns) {
+    const Duration error = std::max(from.problem->board.clock_error, to.problem->board.clock_error);
+    errors_.push_back(0);
+    for (std::size_t i = 1; i < before_.size(); ++i) {
+      const std::vector<std::uint32_t> producer = home(from, before_[i - 1]);
+      const std::vector<std::uint32_t> consumer = home(to, after_[i]);
+      // On one timeline program order suffices.
+      const bool same = consumer.size() == 1 &&
+                        from.problem->board.cores[producer.back()].name == to.problem->board.cores[consumer[0]].name;
+      errors_.push_back(same ? 0 : error.ns);
     }
-  };
-  for (std::int64_t turn = -hyperperiods; turn < 0; ++turn) add(from, from_stage, turn * from.problem->hyperperiod.ns);
-  for (std::int64_t turn = 0; turn < hyperperiods; ++turn) {
-    add(to, to_stage, drain.ns + turn * to.problem->hyperperiod.ns);
   }
-  return task;
-}
+
+  struct Times {
+    std::int64_t reaction = 0, age_at_output = 0, age = 0;  // without what the sensor adds
+  };
+  // Over every output that the change can touch, and a hyperperiod of each table at least.
+  [[nodiscard]] Times walk() const {
+    std::int64_t reach = 2;  // hyperperiods that one hop may go back
+    for (const Mode& mode : {from_, to_}) {
+      for (const Binding& binding : mode.schedule->bindings) {
+        reach = std::max<std::int64_t>(reach, 2 - binding.producer_shift);
+      }
+    }
+    const auto hops = static_cast<std::int64_t>(before_.size()) + 1;
+    const std::int64_t drained = drain_ / std::min(from_.problem->hyperperiod.ns, to_.problem->hyperperiod.ns) + 1;
+    const std::int64_t turns = reach * hops + drained;
+    Times worst;
+    std::int64_t newest = latch_of(-turns * old_.jobs(before_.back()) - 1);
+    for (std::int64_t output = -turns * old_.jobs(before_.back()); output < turns * new_.jobs(after_.back());
+         ++output) {
+      const std::int64_t latch = latch_of(output);
+      const std::int64_t published = end(before_.size() - 1, output);
+      worst.age_at_output = std::max(worst.age_at_output, published - latch);
+      worst.age = std::max(worst.age, end(before_.size() - 1, output + 1) - latch);
+      if (latch <= newest) continue;
+      // The event fell just behind the newest latch that any output went back to.
+      worst.reaction = std::max(worst.reaction, published - newest);
+      newest = latch;
+    }
+    return worst;
+  }
+
+ private:
+  static std::vector<std::uint32_t> home(const Mode& mode, std::uint32_t stage) {
+    for (const Slot& slot : mode.schedule->slots) {
+      if (slot.stage == stage && !slot.cores.empty()) return slot.cores;
+    }
+    return {0};  // a table that validates has jobs of every stage
+  }
+  [[nodiscard]] std::int64_t start(std::size_t place, std::int64_t job) const {
+    return job < 0 ? old_.start(before_[place], job) : new_.start(after_[place], job) + drain_;
+  }
+  [[nodiscard]] std::int64_t end(std::size_t place, std::int64_t job) const {
+    return job < 0 ? old_.end(before_[place], job) : new_.end(after_[place], job) + drain_;
+  }
+  [[nodiscard]] std::int64_t latch_of(std::int64_t output) const {
+    std::int64_t job = output;
+    for (std::size_t i = before_.size() - 1; i > 0; --i) job = producer(i, job);
+    return start(0, job);
+  }
+  [[nodiscard]] std::int64_t producer(std::size_t place, std::int64_t job) const {
+    if (job < 0) return old_.bound(before_[place], before_[place - 1], job);
+    const std::int64_t bound = new_.bound(after_[place], after_[place - 1], job);
+    if (bound >= 0) return bound;
+    std::int64_t newest = -1;
+    while (end(place - 1, newest) + errors_[place] > start(place, job)) --newest;
+    return newest;
+  }
+
+  const Mode& from_;
+  const Mode& to_;
+  const std::vector<std::uint32_t>& before_;  // stages of the chain in either table
+  const std::vector<std::uint32_t>& after_;
+  analysis::Instants old_, new_;
+  std::int64_t drain_;
+  std::vector<std::int64_t> errors_;  // by place in the chain: of a new job that reads an old output
+};
 
 }  // namespace
 
@@ -182,27 +251,7 @@ Result<ChainBound> walk_change(const Mode& from, const Mode& to, const std::stri
   }
   if (!same) return fail(Code::kConfiguration, "chain '" + name + "' takes another path in the other mode");
 
-  // Long enough for the oldest bound job of either table, and to see one whole hyperperiod of each.
-  std::int64_t reach = 2;
-  for (const Mode& mode : {from, to}) {
-    for (const Binding& binding : mode.schedule->bindings) {
-      reach = std::max<std::int64_t>(reach, 2 - binding.producer_shift);
-    }
-  }
-  const auto stages = static_cast<std::int64_t>(before.stages.size());
-  const std::int64_t longest = std::max(from.problem->hyperperiod.ns, to.problem->hyperperiod.ns);
-  const std::int64_t shortest = std::min(from.problem->hyperperiod.ns, to.problem->hyperperiod.ns);
-  const std::int64_t span = longest * reach * (stages + 1);  // of the chain that takes longest
-  const std::int64_t hyperperiods = 2 * (span + longest + drain.ns) / shortest + 2;
-  std::vector<TraceTask> traces;
-  for (std::size_t i = 0; i < before.stages.size(); ++i) {
-    // Across timelines an output is there only after the clock error.
-    const bool last = i + 1 == before.stages.size();
-    const Duration error = std::max(from.problem->board.clock_error, to.problem->board.clock_error);
-    traces.push_back(
-        around(from, before.stages[i], to, after.stages[i], drain, hyperperiods, last ? Duration{} : error));
-  }
-  TAKT_ASSIGN(const TraceBounds trace, walk_trace(traces, -span, span));
+  const Across::Times across = Across(from, before, to, after, drain).walk();
   std::int64_t sensor_terms = 0;
   for (const auto& [problem, chain] : {std::pair(from.problem, &before), std::pair(to.problem, &after)}) {
     const Sensor& sensor = problem->sensors[chain->sensor];
@@ -211,10 +260,10 @@ Result<ChainBound> walk_change(const Mode& from, const Mode& to, const std::stri
   }
   ChainBound bound;
   bound.chain = *new_index;
-  bound.bounds[0] = {trace.age_at_output + sensor_terms};
-  bound.bounds[1] = {trace.reaction + sensor_terms};
-  bound.bounds[2] = {trace.age_at_output + sensor_terms};
-  bound.bounds[3] = {trace.age + sensor_terms};
+  bound.bounds[0] = {across.age_at_output + sensor_terms};
+  bound.bounds[1] = {across.reaction + sensor_terms};
+  bound.bounds[2] = {across.age_at_output + sensor_terms};
+  bound.bounds[3] = {across.age + sensor_terms};
   for (Duration& time : bound.bounds) {
     time = std::max(with_corrections(*from.problem, time), with_corrections(*to.problem, time));
   }

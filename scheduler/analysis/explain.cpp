@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "scheduler/analysis/certificate.h"
 #include "scheduler/analysis/instants.h"
@@ -11,6 +13,12 @@
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
+
+char letter_of(std::size_t stage) {
+  constexpr const char* kAll = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  return stage < kLetters ? kAll[stage] : '#';
+}
+
 namespace {
 
 std::string padded(const std::string& text, std::size_t width) {
@@ -62,11 +70,6 @@ std::string hz_text(const Problem& problem, std::int64_t rate) {
   return text;
 }
 
-char letter_of(std::size_t stage) {
-  constexpr const char* kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-  return stage < 62 ? kLetters[stage] : '#';
-}
-
 // One row per core and unit over one hyperperiod. A column shows the stage that holds most of it; '.' is idle time. The
 // first column of a slot is a '|' where there is room, so that neighbours of one stage can be told apart.
 std::string gantt(const Problem& problem, const Schedule& schedule, std::size_t width) {
@@ -80,13 +83,17 @@ std::string gantt(const Problem& problem, const Schedule& schedule, std::size_t 
   };
   const auto lane = [&](const std::string& name, const auto& holds) {
     std::string row;
+    std::vector<const Slot*> here;
+    for (const Slot& slot : schedule.slots) {
+      if (holds(slot)) here.push_back(&slot);
+    }
     for (std::size_t column = 0; column < room; ++column) {
       const Tick from = tick_at(column);
       const Tick to = tick_at(column + 1);
       Tick most = (to - from) / 2;  // idle unless a slot holds more than half
       char letter = '.';
-      for (const Slot& slot : schedule.slots) {
-        if (!holds(slot)) continue;
+      for (const Slot* at : here) {
+        const Slot& slot = *at;
         for (const Tick shift : {Tick{0}, schedule.clock.ticks}) {
           const Tick covered = std::min(slot.end - shift, to) - std::max(slot.start - shift, from);
           if (covered > most) {
@@ -117,8 +124,10 @@ std::string gantt(const Problem& problem, const Schedule& schedule, std::size_t 
   out += "  " + std::string(label, ' ') + "  " + scale + "\n";
   std::string legend = "  ";
   std::size_t used = 2;
-  for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
-    const std::string entry = std::string(1, letter_of(stage)) + " " + problem.stages[stage].name + "  ";
+  for (std::size_t stage = 0; stage < std::min(problem.stages.size(), kLetters + 1); ++stage) {
+    const std::string name =
+        stage < kLetters ? problem.stages[stage].name : std::to_string(problem.stages.size() - kLetters) + " more";
+    const std::string entry = std::string(1, letter_of(stage)) + " " + name + "  ";
     if (used + entry.size() > std::max<std::size_t>(width, 40) && used > 2) {
       legend += "\n  ";
       used = 2;
@@ -162,7 +171,7 @@ std::string proof_text(const Certificate& certificate) {
   return out + "; --certificate FILE writes it, --check FILE replays it without any search";
 }
 
-std::string header(const Problem& problem, const Answer& answer) {
+std::string header(const Problem& problem, const Answer& answer, bool interrupted) {
   std::string out;
   const std::string what = "'" + problem.name + "' on board '" + problem.board.name + "'";
   switch (answer.verdict) {
@@ -173,7 +182,11 @@ std::string header(const Problem& problem, const Answer& answer) {
     case Verdict::kUndecided: out = "UNDECIDED: " + what + "\n  " + answer.reason + "\n"; break;
   }
   if (answer.certificate) out += "  proof: " + proof_text(*answer.certificate) + "\n";
-  if (answer.cut_by_time) out += "  NOT REPRODUCIBLE: a limit in seconds ended the search; use --nodes\n";
+  if (answer.cut_by_time && interrupted) {
+    out += "  INTERRUPTED: this is what the search had by then; another run may answer differently\n";
+  } else if (answer.cut_by_time) {
+    out += "  NOT REPRODUCIBLE: a limit in seconds ended the search; use --nodes\n";
+  }
   for (const std::string& note : answer.notes) out += "  note: " + note + "\n";
   return out;
 }
@@ -248,6 +261,8 @@ std::string disparities_text(const Problem& problem, const Schedule& schedule) {
 
 std::string table_text(const Problem& problem, const Schedule& schedule) {
   std::vector<std::vector<std::string>> rows{{"stage", "job", "on", "start", "end", "inputs"}};
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, const Binding*> bound;  // by stage, job, input
+  for (const Binding& binding : schedule.bindings) bound[{binding.stage, binding.job, binding.input}] = &binding;
   for (const Slot& slot : schedule.slots) {
     std::string inputs;
     // Inputs are latched where the job begins.
@@ -256,12 +271,10 @@ std::string table_text(const Problem& problem, const Schedule& schedule) {
       std::string entry;
       if (input.from_sensor) {
         entry = problem.sensors[input.source].name;
-      } else {
-        for (const Binding& binding : schedule.bindings) {
-          if (binding.stage != slot.stage || binding.job != slot.job || binding.input != i) continue;
-          entry = problem.stages[input.source].name + "#" + std::to_string(binding.producer_job);
-          if (binding.producer_shift != 0) entry += "(" + std::to_string(binding.producer_shift) + ")";
-        }
+      } else if (const auto found = bound.find({slot.stage, slot.job, i}); found != bound.end()) {
+        const Binding& binding = *found->second;
+        entry = problem.stages[input.source].name + "#" + std::to_string(binding.producer_job);
+        if (binding.producer_shift != 0) entry += "(" + std::to_string(binding.producer_shift) + ")";
       }
       inputs += (inputs.empty() ? "" : " ") + entry;
     }
@@ -273,21 +286,25 @@ std::string table_text(const Problem& problem, const Schedule& schedule) {
          columns(rows, 3, 5);
 }
 
-std::string stages_text(const Problem& problem, const Schedule& schedule) {
+std::string stages_text(const Problem& problem, const Schedule& schedule, const BudgetScale& scale) {
   std::vector<std::vector<std::string>> rows{{"stage", "variant", "rate", "cores", "budget", "largest factor", "from"}};
   for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
     const Choice& choice = schedule.choices[stage];
     char factor[32];
-    std::snprintf(factor, sizeof factor, "x %.3f", budget_scale(problem, schedule, stage));
+    std::snprintf(factor, sizeof factor, scale.stages[stage] > 0 ? "x %.3f" : "-", scale.stages[stage]);
     rows.push_back({problem.stages[stage].name, problem.stages[stage].variants[choice.variant].name,
                     hz_text(problem, choice.rate), std::to_string(choice.budget.cores), ms_text(choice.budget.time),
                     factor, provenance_text(choice.budget)});
   }
-  return "\nStages (largest factor: how much this budget alone may grow with the table kept)\n" + columns(rows, 2, 6);
+  return "\nStages (largest factor: on this budget alone, with the table kept and every limit met; -: none)\n" +
+         columns(rows, 2, 6);
 }
 
 // What one skipped job costs, stage by stage of every chain; left out for tables of hundreds of rows.
 std::string skips_text(const Problem& problem, const Schedule& schedule) {
+  std::size_t count = 0;
+  for (const Chain& chain : problem.chains) count += chain.stages.size();
+  if (count == 0 || count >= 40) return "";
   std::vector<std::vector<std::string>> rows{
       {"chain", "one job skipped of", "reaction", "age at output", "until replaced"}};
   for (std::uint32_t c = 0; c < problem.chains.size(); ++c) {
@@ -300,7 +317,6 @@ std::string skips_text(const Problem& problem, const Schedule& schedule) {
                       ms_text(bound.bounds[3])});
     }
   }
-  if (rows.size() < 2 || rows.size() > 40) return "";
   return "\nIf a job is skipped (its consumers use the output before)\n" + columns(rows, 2, 5);
 }
 
@@ -312,13 +328,15 @@ std::string levels_text(const Answer& answer) {
     char bound[32];
     std::snprintf(value, sizeof value, "%.4f", level.value);
     std::snprintf(bound, sizeof bound, "%.4f", level.bound);
-    rows.push_back({level.name, value, bound, percent_text(level.gap())});
+    // Beside nothing every gap is whole: it says nothing.
+    rows.push_back({level.name, value, bound, level.bound > 0 || level.value <= 0 ? percent_text(level.gap()) : "-"});
   }
   return "\nObjective, most important first\n" + columns(rows, 1, 4) +
          "  no table below: no valid one with the same rates, variants and numbers of cores\n";
 }
 
-std::string loads_text(const Problem& problem, const Schedule& schedule, std::optional<double> with_new_table) {
+std::string loads_text(const Problem& problem, const Schedule& schedule, double kept,
+                       std::optional<double> with_new_table) {
   std::vector<std::vector<std::string>> rows{
       {"core", "planned", "reserve", "free", "longest busy stretch", "fullest second"}};
   for (const CoreLoad& load : core_loads(problem, schedule)) {
@@ -326,9 +344,15 @@ std::string loads_text(const Problem& problem, const Schedule& schedule, std::op
                     percent_text(1.0 - load.share - load.reserve), ms_text(load.longest_busy),
                     percent_text(load.fullest_second)});
   }
-  char scale[160];
-  std::snprintf(scale, sizeof scale, "  all budgets may grow by a factor of %.3f with this table kept\n",
-                budget_scale(problem, schedule));
+  std::string scale = "  no factor on all budgets makes this table meet its limits\n";
+  char factor[160];
+  if (kept > 0) {
+    std::snprintf(factor, sizeof factor,
+                  kept < 1 ? "  with all budgets at %.3f of what they are this table would meet its limits\n"
+                           : "  all budgets may grow by a factor of %.3f with this table kept\n",
+                  kept);
+    scale = factor;
+  }
   std::string out = "\nUtilisation\n" + columns(rows, 1, 6);
   if (!problem.board.units.empty()) {
     std::vector<std::vector<std::string>> units{{"unit", "planned", "guards", "free"}};
@@ -341,8 +365,8 @@ std::string loads_text(const Problem& problem, const Schedule& schedule, std::op
   }
   out += scale;
   if (with_new_table) {
-    std::snprintf(scale, sizeof scale, "  with a new table by at least %.2f\n", *with_new_table);
-    out += scale;
+    std::snprintf(factor, sizeof factor, "  with a new table by at least %.2f\n", *with_new_table);
+    out += factor;
   }
   return out;
 }
@@ -362,7 +386,7 @@ std::string comparisons_text(const Problem& problem, const std::vector<Compariso
 }  // namespace
 
 std::string explain(const Problem& problem, const Answer& answer, std::size_t width, const Beside& beside) {
-  std::string out = header(problem, answer) + remedies_text(beside.remedies);
+  std::string out = header(problem, answer, beside.interrupted) + remedies_text(beside.remedies);
   if (!answer.schedule) return out;
   const Schedule& schedule = *answer.schedule;
   char clock[160];
@@ -370,10 +394,12 @@ std::string explain(const Problem& problem, const Answer& answer, std::size_t wi
                 ms_text(problem.hyperperiod).c_str(), static_cast<long long>(schedule.clock.ticks),
                 static_cast<double>(problem.hyperperiod.ns) / static_cast<double>(schedule.clock.ticks),
                 schedule.slots.size(), schedule.hash().hex().c_str());
+  const BudgetScale scale = budget_scale(problem, schedule);
   return out + clock + gantt(problem, schedule, width) + bounds_text(problem, schedule) +
          disparities_text(problem, schedule) + hold_over_text(problem, schedule) + skips_text(problem, schedule) +
-         levels_text(answer) + stages_text(problem, schedule) + table_text(problem, schedule) +
-         loads_text(problem, schedule, beside.scale_with_new_table) + comparisons_text(problem, beside.comparisons);
+         levels_text(answer) + stages_text(problem, schedule, scale) + table_text(problem, schedule) +
+         loads_text(problem, schedule, scale.all, beside.scale_with_new_table) +
+         comparisons_text(problem, beside.comparisons);
 }
 
 std::vector<Comparison> comparisons(const Problem& problem, const Schedule& schedule, const Schedule* first_found) {
@@ -457,12 +483,15 @@ std::string to_json(const Problem& problem, const Answer& answer, const Beside& 
     root["hash"] = schedule.hash().hex();
     root["hyperperiod_ns"] = problem.hyperperiod.ns;
     root["ticks"] = schedule.clock.ticks;
-    root["budget_scale"] = budget_scale(problem, schedule);
+    const BudgetScale scale = budget_scale(problem, schedule);
+    root["budget_scale"] = scale.all;
     if (beside.scale_with_new_table) root["budget_scale_new_table"] = *beside.scale_with_new_table;
     root["levels"] = Json::array();
     for (const Level& level : answer.levels) {
-      root["levels"].push_back(
-          {{"name", level.name}, {"value", level.value}, {"bound", level.bound}, {"gap", level.gap()}});
+      root["levels"].push_back({{"name", level.name},
+                                {"value", level.value},
+                                {"bound", level.bound},
+                                {"gap", level.bound > 0 || level.value <= 0 ? Json(level.gap()) : Json(nullptr)}});
     }
     root["stages"] = Json::array();
     for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
@@ -476,7 +505,8 @@ std::string to_json(const Problem& problem, const Answer& answer, const Beside& 
                                 {"provenance", name_of(choice.budget.provenance)},
                                 {"samples", choice.budget.samples},
                                 {"margin", choice.budget.margin},
-                                {"high_water_ns", choice.budget.high_water.ns}});
+                                {"high_water_ns", choice.budget.high_water.ns},
+                                {"budget_scale", scale.stages[stage]}});
     }
     root["slots"] = Json::array();
     for (const Slot& slot : schedule.slots) {

@@ -28,10 +28,15 @@ std::vector<Comparison> comparisons(const Problem& problem, const Schedule& sche
 
 // What further searches found beside an answer.
 struct Beside {
+  bool interrupted = false;                    // the search was ended from outside: it is what it had by then
   std::vector<Remedy> remedies;                // unless feasible
   std::optional<double> scale_with_new_table;  // of all budgets, at least
   std::vector<Comparison> comparisons;
 };
+
+// The letter of a stage in every Gantt chart of the answer: A to Z, a to z, 0 to 9, then '#' for all further ones.
+inline constexpr std::size_t kLetters = 62;
+char letter_of(std::size_t stage);
 
 // Verdict, why not and what would help, or what had to be given up, chain bounds with limits and terms, text Gantt,
 // table, utilisation, slack. Plain text, no line of the Gantt wider than `width` (at least 40).

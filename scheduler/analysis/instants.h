@@ -2,6 +2,7 @@
 // analysis.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -19,6 +20,8 @@ class Instants {
   [[nodiscard]] std::int64_t end(std::uint32_t stage, std::int64_t job) const;
   // Absolute producer job of `stage`'s input from `producer`.
   [[nodiscard]] std::int64_t bound(std::uint32_t stage, std::uint32_t producer, std::int64_t job) const;
+  // Another end of a job of hyperperiod 0.
+  void set_end(std::uint32_t stage, std::size_t job, std::int64_t ns) { ends_[stage][job] = ns; }
   [[nodiscard]] std::int64_t jobs(std::uint32_t stage) const { return rates_[stage]; }
 
  private:
@@ -36,5 +39,8 @@ class Instants {
   };
   std::vector<std::vector<Source>> sources_;  // by stage
 };
+
+// The bounds of walk() on one view of the table that many chains share.
+std::array<Duration, kQuantities> bounds_of(const Problem& problem, const Instants& instants, std::uint32_t chain);
 
 }  // namespace takt::sched::analysis

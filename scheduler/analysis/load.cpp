@@ -4,14 +4,29 @@
 
 namespace takt::sched::analysis {
 
-Load::Load(const Problem& problem, const Schedule& schedule, std::uint32_t core)
-    : hyperperiod_(problem.hyperperiod.ns) {
+namespace {
+
+std::vector<std::pair<Tick, Tick>> slots_on(const Schedule& schedule, std::uint32_t core) {
+  std::vector<std::pair<Tick, Tick>> out;
   for (const Slot& slot : schedule.slots) {
-    if (std::find(slot.cores.begin(), slot.cores.end(), core) == slot.cores.end()) continue;
+    if (std::find(slot.cores.begin(), slot.cores.end(), core) != slot.cores.end()) {
+      out.emplace_back(slot.start, slot.end);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Load::Load(const Schedule& schedule, std::uint32_t core) : Load(schedule.clock, slots_on(schedule, core)) {}
+
+Load::Load(const TickClock& clock, const std::vector<std::pair<Tick, Tick>>& slots)
+    : hyperperiod_(clock.hyperperiod.ns) {
+  for (const auto& [from, to] : slots) {
     // A later segment of a job may lie in the next hyperperiod.
-    const std::int64_t turn = slot.start / schedule.clock.ticks * hyperperiod_;
-    const std::int64_t start = schedule.clock.start_at(0, slot.start).ns - turn;
-    const std::int64_t end = schedule.clock.end_at(0, slot.end).ns - turn;
+    const std::int64_t turn = from / clock.ticks * hyperperiod_;
+    const std::int64_t start = clock.start_at(0, from).ns - turn;
+    const std::int64_t end = clock.end_at(0, to).ns - turn;
     pieces_.emplace_back(start, std::min(end, hyperperiod_));
     if (end > hyperperiod_) pieces_.emplace_back(0, end - hyperperiod_);
   }

@@ -11,7 +11,9 @@ namespace takt::sched::analysis {
 
 class Load {
  public:
-  Load(const Problem& problem, const Schedule& schedule, std::uint32_t core);
+  Load(const Schedule& schedule, std::uint32_t core);
+  // Of slots from a start to an end, in ticks.
+  Load(const TickClock& clock, const std::vector<std::pair<Tick, Tick>>& slots);
   // Nanoseconds per hyperperiod.
   [[nodiscard]] std::int64_t busy() const { return busy_; }
   // Most busy nanoseconds in any window of that length.

@@ -6,6 +6,7 @@
 
 #include "scheduler/analysis/instants.h"
 #include "scheduler/analysis/validate.h"
+#include "scheduler/model/table_time.h"
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
@@ -15,7 +16,10 @@ class SkippingWalk {
  public:
   SkippingWalk(const Problem& problem, const Schedule& schedule, const Chain& chain,
                const std::vector<std::int64_t>& skips)
-      : problem_(problem), instants_(problem, schedule), chain_(chain), sensor_(problem.sensors[chain.sensor]) {
+      : problem_(problem),
+        instants_(problem, schedule),
+        chain_(chain),
+        sensor_(in_table_time(problem, problem.sensors[chain.sensor])) {
     for (const std::uint32_t stage : chain.stages) skips_.push_back(stage < skips.size() ? skips[stage] : 0);
     if (sensor_.phase) pattern_ = sample_pattern(sensor_, problem.hyperperiod);
   }
@@ -104,7 +108,7 @@ class SkippingWalk {
   const Problem& problem_;
   analysis::Instants instants_;
   const Chain& chain_;
-  const Sensor& sensor_;
+  const Sensor sensor_;
   std::vector<std::int64_t> skips_;  // by position in the chain
   std::optional<SamplePattern> pattern_;
 };

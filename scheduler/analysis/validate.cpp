@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "scheduler/analysis/instants.h"
 #include "scheduler/analysis/load.h"
 #include "scheduler/model/text.h"
 
@@ -18,16 +19,9 @@ std::int64_t rounding(const TickClock& clock) { return clock.hyperperiod.ns % cl
 
 constexpr Duration kMostTime = seconds(1000);  // of a budget or guard, as in a problem that passes check()
 
-// What of a table is checked. Scaled budgets keep bindings that a shorter producer would no longer make exact.
-struct Scope {
-  bool limits = true;
-  bool exact_bindings = true;
-  bool recorded_bounds = true;
-};
-
 class Validator {
  public:
-  Validator(const Problem& problem, const Schedule& schedule, const Scope& scope)
+  Validator(const Problem& problem, const Schedule& schedule, const ValidateOptions& scope)
       : problem_(problem), schedule_(schedule), scope_(scope) {}
 
   Status run() {
@@ -374,18 +368,36 @@ class Validator {
 
   // What a budget does not bear beside it does not run beside it.
   Status interference() const {
+    const auto bears_all = [](const Choice& choice) { return choice.budget.interference == Interference::kAny; };
+    if (std::all_of(schedule_.choices.begin(), schedule_.choices.end(), bears_all)) return {};
+    std::vector<Stretch> by_start;
+    std::int64_t longest = 0;
     for (const Slot& slot : schedule_.slots) {
+      by_start.push_back(stretch(slot, slot));
+      longest = std::max(longest, by_start.back().end_ns - by_start.back().start_ns);
+    }
+    const auto starts_before = [](const Stretch& s, std::int64_t when) { return s.start_ns < when; };
+    std::sort(by_start.begin(), by_start.end(), [](const Stretch& a, const Stretch& b) {
+      return std::tie(a.start_ns, a.slot) < std::tie(b.start_ns, b.slot);
+    });
+    const std::int64_t most_error = problem_.board.clock_error.ns;
+    for (const Stretch& own : by_start) {
+      const Slot& slot = *own.slot;
       const Interference bears = schedule_.choices[slot.stage].budget.interference;
       if (bears == Interference::kAny) continue;
-      const Stretch own = stretch(slot, slot);
-      for (const Slot& other : schedule_.slots) {
-        if (other.stage == slot.stage && other.job == slot.job) continue;
-        if (bears == Interference::kCores && !other.unit) continue;
-        const Stretch beside = stretch(other, other);
-        for (const std::int64_t turn : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}}) {
-          const std::int64_t shift = turn * problem_.hyperperiod.ns;
-          const std::int64_t error = apart(own, beside).ns;  // each core has its own timeline
-          if (beside.start_ns + shift >= own.end_ns + error || beside.end_ns + shift + error <= own.start_ns) continue;
+      for (const std::int64_t turn : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}}) {
+        const std::int64_t shift = turn * problem_.hyperperiod.ns;
+        // Whatever begins earlier is over.
+        auto beside = std::lower_bound(by_start.begin(), by_start.end(), own.start_ns - longest - most_error - shift,
+                                       starts_before);
+        for (; beside != by_start.end() && beside->start_ns + shift < own.end_ns + most_error; ++beside) {
+          const Slot& other = *beside->slot;
+          if (other.stage == slot.stage && other.job == slot.job) continue;
+          if (bears == Interference::kCores && !other.unit) continue;
+          const std::int64_t error = apart(own, *beside).ns;  // each core has its own timeline
+          if (beside->start_ns + shift >= own.end_ns + error || beside->end_ns + shift + error <= own.start_ns) {
+            continue;
+          }
           return refuse(name(slot) + " has a budget for interference '" + name_of(bears) + "', and the " + name(other) +
                         " runs beside it, or is closer than the clock error");
         }
@@ -473,7 +485,7 @@ class Validator {
   Status idle() const {
     for (std::uint32_t c = 0; c < problem_.board.cores.size(); ++c) {
       const Core& core = problem_.board.cores[c];
-      const analysis::Load load(problem_, schedule_, c);
+      const analysis::Load load(schedule_, c);
       const double fullest = static_cast<double>(load.fullest(kSecond)) / static_cast<double>(kSecond);
       if (fullest > 1.0 - kLeastIdleShare) {
         return refuse("core '" + core.name + "' is busy for " + percent_text(fullest) + " of a second; at least " +
@@ -492,15 +504,17 @@ class Validator {
           const Input& from = problem_.stages[stage].inputs[input];
           if (from.from_sensor) continue;
           const Slot& consumer = first_of(stage, job);
-          const std::string where = name(consumer) + ", input '" + from.name + "': ";
-          if (at == schedule_.bindings.size()) return refuse(where + "no binding");
+          const auto refuse_input = [&](const std::string& why) {
+            return refuse(name(consumer) + ", input '" + from.name + "': " + why);
+          };
+          if (at == schedule_.bindings.size()) return refuse_input("no binding");
           const Binding& binding = schedule_.bindings[at++];
           if (binding.stage != stage || binding.job != job || binding.input != input)
-            return refuse(where + "no binding at its place");
+            return refuse_input("no binding at its place");
           if (binding.producer_stage != from.source || binding.producer_job >= by_job_[from.source].size() ||
               binding.producer_shift > 0) {
-            return refuse(where + "bound to something that is no earlier job of '" + problem_.stages[from.source].name +
-                          "'");
+            return refuse_input("bound to something that is no earlier job of '" + problem_.stages[from.source].name +
+                                "'");
           }
           const Slot& producer = last_of(binding.producer_stage, binding.producer_job);
           // On one timeline program order suffices; across timelines the clocks may differ.
@@ -508,14 +522,14 @@ class Validator {
           const Duration error = same ? Duration{} : problem_.board.clock_error;
           // The newest output that is there is at most so many hyperperiods old: a job lasts no longer than one.
           if (binding.producer_shift < -5 - error.ns / problem_.hyperperiod.ns) {
-            return refuse(where + "bound to a job " +
-                          std::to_string(-static_cast<std::int64_t>(binding.producer_shift)) + " hyperperiods ago");
+            return refuse_input("bound to a job " + std::to_string(-static_cast<std::int64_t>(binding.producer_shift)) +
+                                " hyperperiods ago");
           }
           const std::int64_t there = end_ns(producer) + binding.producer_shift * problem_.hyperperiod.ns + error.ns;
           const Tick there_ticks = producer.end + binding.producer_shift * ticks + schedule_.clock.ticks_up(error);
           if (there > start_ns(consumer) || there_ticks > consumer.start) {
-            return refuse(where + "the bound job's output is there at " + ms_text({there}) + ", " +
-                          ms_text({there - start_ns(consumer)}) + " after the start");
+            return refuse_input("the bound job's output is there at " + ms_text({there}) + ", " +
+                                ms_text({there - start_ns(consumer)}) + " after the start");
           }
           if (!scope_.exact_bindings) continue;
           const bool last = binding.producer_job + 1 == by_job_[from.source].size();
@@ -523,8 +537,8 @@ class Validator {
           const Tick next_there =
               next.end + (binding.producer_shift + (last ? 1 : 0)) * ticks + schedule_.clock.ticks_up(error);
           if (next_there <= consumer.start) {
-            return refuse(where + "bound to job " + std::to_string(binding.producer_job) + " of '" +
-                          problem_.stages[from.source].name + "' although the next one is there as well");
+            return refuse_input("bound to job " + std::to_string(binding.producer_job) + " of '" +
+                                problem_.stages[from.source].name + "' although the next one is there as well");
           }
         }
       }
@@ -539,19 +553,20 @@ class Validator {
       return refuse("it has bounds for " + std::to_string(schedule_.bounds.size()) + " chains instead of " +
                     std::to_string(problem_.chains.size()));
     }
+    if (!scope_.recorded_bounds && !scope_.limits) return {};
+    const analysis::Instants instants(problem_, schedule_);
     for (std::uint32_t c = 0; c < problem_.chains.size(); ++c) {
       const Chain& chain = problem_.chains[c];
-      const ChainBound bound = walk(problem_, schedule_, c);
+      const auto bounds = analysis::bounds_of(problem_, instants, c);
       for (std::size_t q = 0; q < kQuantities; ++q) {
-        const std::string what = "chain '" + chain.name + "': " + name_of(static_cast<Quantity>(q)) + " ";
-        if (scope_.recorded_bounds &&
-            (schedule_.bounds[c].chain != c || schedule_.bounds[c].bounds[q] != bound.bounds[q])) {
-          return refuse(what + "is recorded as " + ms_text(schedule_.bounds[c].bounds[q]) + ", the walk gives " +
-                        ms_text(bound.bounds[q]));
+        const auto what = [&] { return "chain '" + chain.name + "': " + name_of(static_cast<Quantity>(q)) + " "; };
+        if (scope_.recorded_bounds && (schedule_.bounds[c].chain != c || schedule_.bounds[c].bounds[q] != bounds[q])) {
+          return refuse(what() + "is recorded as " + ms_text(schedule_.bounds[c].bounds[q]) + ", the walk gives " +
+                        ms_text(bounds[q]));
         }
-        if (scope_.limits && chain.limits[q] && bound.bounds[q] > *chain.limits[q]) {
+        if (scope_.limits && chain.limits[q] && bounds[q] > *chain.limits[q]) {
           rule_ = "limits";
-          return refuse(what + "of " + ms_text(bound.bounds[q]) + " is " + ms_text(bound.bounds[q] - *chain.limits[q]) +
+          return refuse(what() + "of " + ms_text(bounds[q]) + " is " + ms_text(bounds[q] - *chain.limits[q]) +
                         " above its limit of " + ms_text(*chain.limits[q]));
         }
       }
@@ -583,78 +598,22 @@ class Validator {
 
   const Problem& problem_;
   const Schedule& schedule_;
-  Scope scope_;
+  ValidateOptions scope_;
   const char* rule_ = "";                                      // being checked
   std::vector<std::vector<Segment>> segments_;                 // by stage
   std::vector<std::vector<std::vector<const Slot*>>> by_job_;  // by stage, job, segment
 };
 
-// The table with the budgets of the chosen stages scaled and starts kept.
-bool holds_with(const Problem& problem, const Schedule& schedule, std::optional<std::uint32_t> only,
-                std::int64_t millionths) {
-  Problem scaled = problem;
-  Schedule table = schedule;
-  const auto scale = [&](Duration& time) {
-    __extension__ using Wide = __int128;
-    const Wide product = static_cast<Wide>(time.ns) * millionths + 999'999;
-    time.ns = std::max<std::int64_t>(1, static_cast<std::int64_t>(product / 1'000'000));
-  };
-  const auto scale_budget = [&](Budget& budget) {
-    if (budget.segments.empty()) return scale(budget.time);
-    budget.time = {};
-    for (Segment& segment : budget.segments) {
-      scale(segment.time);
-      budget.time += segment.time;
-    }
-  };
-  for (std::uint32_t stage = 0; stage < problem.stages.size(); ++stage) {
-    if (only && *only != stage) continue;
-    for (Variant& variant : scaled.stages[stage].variants) {
-      for (Budget& budget : variant.budgets) scale_budget(budget);
-    }
-    scale_budget(table.choices[stage].budget);
-  }
-  std::vector<const Slot*> first(problem.stages.size(), nullptr);  // of any job: its home cores
-  for (const Slot& slot : schedule.slots) {
-    if (!slot.cores.empty()) first[slot.stage] = &slot;
-  }
-  for (Slot& slot : table.slots) {
-    if (only && *only != slot.stage) continue;
-    std::int64_t wakeup = 0;
-    std::int64_t publish = 0;
-    for (const std::uint32_t core : first[slot.stage]->cores) {
-      wakeup = std::max(wakeup, problem.board.cores[core].wakeup_window.ns);
-      publish = std::max(publish, problem.board.cores[core].publish_window.ns);
-    }
-    const std::vector<Segment> segments = segments_of(table.choices[slot.stage].budget);
-    if (slot.segment + 1 < segments.size()) publish = 0;
-    const Duration length{wakeup + segments[slot.segment].time.ns + publish + rounding(table.clock)};
-    slot.end = slot.start + table.clock.ticks_up(length);
-  }
-  return Validator(scaled, table, {true, false, false}).run().has_value();
-}
-
-double largest_scale(const Problem& problem, const Schedule& schedule, std::optional<std::uint32_t> only) {
-  std::int64_t holds = 0;
-  std::int64_t fails = 1'000'000'001;
-  // Everything that a longer budget touches gets worse with it, so bisection is exact.
-  while (fails - holds > 1) {
-    const std::int64_t middle = holds + (fails - holds) / 2;
-    (holds_with(problem, schedule, only, middle) ? holds : fails) = middle;
-  }
-  return static_cast<double>(holds) * 1e-6;
-}
-
 }  // namespace
 
 Status validate(const Problem& problem, const Schedule& schedule, const ValidateOptions& options) {
-  return Validator(problem, schedule, {options.limits, true, true}).run();
+  return Validator(problem, schedule, options).run();
 }
 
 std::vector<CoreLoad> core_loads(const Problem& problem, const Schedule& schedule) {
   std::vector<CoreLoad> out;
   for (std::uint32_t c = 0; c < problem.board.cores.size(); ++c) {
-    const analysis::Load load(problem, schedule, c);
+    const analysis::Load load(schedule, c);
     CoreLoad core;
     core.core = problem.board.cores[c].name;
     core.reserve = problem.board.cores[c].reserve;
@@ -681,14 +640,6 @@ std::vector<UnitLoad> unit_loads(const Problem& problem, const Schedule& schedul
     out.push_back(std::move(unit));
   }
   return out;
-}
-
-double budget_scale(const Problem& problem, const Schedule& schedule) {
-  return largest_scale(problem, schedule, std::nullopt);
-}
-
-double budget_scale(const Problem& problem, const Schedule& schedule, std::uint32_t stage) {
-  return largest_scale(problem, schedule, stage);
 }
 
 }  // namespace takt::sched

@@ -10,8 +10,11 @@
 
 namespace takt::sched {
 
+// What of a table is checked beside its structure.
 struct ValidateOptions {
-  bool limits = true;  // also refuse bounds above the limits of the chains
+  bool limits = true;           // refuse bounds above the limits of chains and disparities
+  bool exact_bindings = true;   // refuse a binding where a newer output is there as well
+  bool recorded_bounds = true;  // refuse recorded bounds that the walk does not give
 };
 
 // Resources, common start of a gang, slot >= w + budget (+ p) wherever it begins, slack, order and home cores of a
@@ -63,10 +66,13 @@ struct UnitLoad {
 };
 std::vector<UnitLoad> unit_loads(const Problem& problem, const Schedule& schedule);
 
-// The largest factor on all budgets (or on those of one stage) under which the table stays valid with its starts and
-// bindings kept and all limits met; in millionths, rounded down, at most 1000. Below 1 for a table that breaks a limit;
-// 0 when no factor helps.
-double budget_scale(const Problem& problem, const Schedule& schedule);
-double budget_scale(const Problem& problem, const Schedule& schedule, std::uint32_t stage);
+// The largest factors on budgets under which the table stays valid with its starts and bindings kept and all limits
+// met; in millionths, rounded down, at most 1000. Below 1 for a table that breaks a limit; 0 when no factor helps, and
+// for a table that breaks any other rule.
+struct BudgetScale {
+  double all = 0;              // on all budgets at once
+  std::vector<double> stages;  // on those of one stage
+};
+BudgetScale budget_scale(const Problem& problem, const Schedule& schedule);
 
 }  // namespace takt::sched

@@ -5,6 +5,7 @@
 
 #include "scheduler/analysis/instants.h"
 #include "scheduler/analysis/validate.h"
+#include "scheduler/model/table_time.h"
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
@@ -13,8 +14,8 @@ namespace {
 // The outputs of one chain, numbered like the jobs of its last stage.
 class Outputs {
  public:
-  Outputs(const Problem& problem, const Schedule& schedule, const Chain& chain)
-      : instants_(problem, schedule), stages_(chain.stages), hyperperiod_(problem.hyperperiod.ns) {}
+  Outputs(const Problem& problem, const analysis::Instants& instants, const Chain& chain)
+      : instants_(instants), stages_(chain.stages), hyperperiod_(problem.hyperperiod.ns) {}
 
   [[nodiscard]] std::int64_t per_hyperperiod() const { return instants_.jobs(stages_.back()); }
   // Publication.
@@ -55,7 +56,7 @@ class Outputs {
   }
 
  private:
-  analysis::Instants instants_;
+  const analysis::Instants& instants_;
   std::vector<std::uint32_t> stages_;
   std::int64_t hyperperiod_;
 };
@@ -165,37 +166,58 @@ std::int64_t locked_age(const Outputs& outputs, const Samples& samples, std::int
   return worst;
 }
 
+// All four, without the corrections of a phase lock, and how the latency came about.
+struct Walked {
+  Latency latency;
+  std::int64_t ns[kQuantities] = {};
+};
+
+Walked walk_outputs(const Problem& problem, const Outputs& outputs, const Sensor& sensor) {
+  Walked out;
+  if (sensor.phase) {
+    const Samples samples(sensor, *sample_pattern(sensor, problem.hyperperiod), problem.hyperperiod.ns);
+    out.latency = locked_latency(outputs, samples, sensor.delay_max.ns);
+    out.ns[1] = locked_reaction(outputs, samples);
+    out.ns[2] = locked_age(outputs, samples, 0);
+    out.ns[3] = locked_age(outputs, samples, 1);
+  } else {
+    const std::int64_t period = longest_period(sensor).ns;
+    out.latency = free_latency(outputs, period, sensor.delay_max.ns);
+    out.ns[1] = free_reaction(outputs, period, sensor.delay_max.ns);
+    out.ns[2] = free_age(outputs, period, sensor.delay_max.ns, 0);
+    out.ns[3] = free_age(outputs, period, sensor.delay_max.ns, 1);
+  }
+  out.ns[0] = out.latency.ns;
+  return out;
+}
+
 }  // namespace
+
+std::array<Duration, kQuantities> analysis::bounds_of(const Problem& problem, const Instants& instants,
+                                                      std::uint32_t chain_index) {
+  const Chain& chain = problem.chains[chain_index];
+  const Walked walked =
+      walk_outputs(problem, Outputs(problem, instants, chain), in_table_time(problem, problem.sensors[chain.sensor]));
+  std::array<Duration, kQuantities> out;
+  for (std::size_t q = 0; q < kQuantities; ++q) out[q] = with_corrections(problem, {walked.ns[q]});
+  return out;
+}
 
 ChainBound walk(const Problem& problem, const Schedule& schedule, std::uint32_t chain_index) {
   const Chain& chain = problem.chains[chain_index];
-  const Sensor& sensor = problem.sensors[chain.sensor];
-  const Outputs outputs(problem, schedule, chain);
+  const Sensor sensor = in_table_time(problem, problem.sensors[chain.sensor]);
+  const analysis::Instants instants(problem, schedule);
+  const Outputs outputs(problem, instants, chain);
+  const Walked walked = walk_outputs(problem, outputs, sensor);
   ChainBound bound;
   bound.chain = chain_index;
-  Latency latency;
-  std::int64_t others[3];
-  if (sensor.phase) {
-    const Samples samples(sensor, *sample_pattern(sensor, problem.hyperperiod), problem.hyperperiod.ns);
-    latency = locked_latency(outputs, samples, sensor.delay_max.ns);
-    others[0] = locked_reaction(outputs, samples);
-    others[1] = locked_age(outputs, samples, 0);
-    others[2] = locked_age(outputs, samples, 1);
-  } else {
-    const std::int64_t period = longest_period(sensor).ns;
-    latency = free_latency(outputs, period, sensor.delay_max.ns);
-    others[0] = free_reaction(outputs, period, sensor.delay_max.ns);
-    others[1] = free_age(outputs, period, sensor.delay_max.ns, 0);
-    others[2] = free_age(outputs, period, sensor.delay_max.ns, 1);
-  }
-  bound.bounds[0] = with_corrections(problem, {latency.ns});
-  for (std::size_t q = 1; q < kQuantities; ++q) bound.bounds[q] = with_corrections(problem, {others[q - 1]});
+  for (std::size_t q = 0; q < kQuantities; ++q) bound.bounds[q] = with_corrections(problem, {walked.ns[q]});
   // A sample that is used before its latest arrival has no wait; its delay is then what was left for it.
-  const Duration wait{std::max<std::int64_t>(latency.wait, 0)};
-  const Duration delay = sensor.delay_max + Duration{std::min<std::int64_t>(latency.wait, 0)};
+  const Duration wait{std::max<std::int64_t>(walked.latency.wait, 0)};
+  const Duration delay = sensor.delay_max + Duration{std::min<std::int64_t>(walked.latency.wait, 0)};
   bound.terms = sensor.name + " delay " + ms_text(delay) + " + wait for the slot " + ms_text(wait) +
-                outputs.slots(problem, latency.output) + (problem.phase_lock ? " + corrections of the phase" : "") +
-                " = " + ms_text(bound.bounds[0]);
+                outputs.slots(problem, walked.latency.output) +
+                (problem.phase_lock ? " + corrections of the phase" : "") + " = " + ms_text(bound.bounds[0]);
   return bound;
 }
 
@@ -204,8 +226,8 @@ namespace {
 // The part of a chain that ends in one stage, seen from that stage's jobs.
 struct Member {
   Outputs outputs;
-  const Sensor* sensor;
-  std::string name;  // of the chain
+  const Sensor* sensor;  // in table time
+  std::string name;      // of the chain
   std::optional<Samples> samples;
 };
 
@@ -227,13 +249,16 @@ std::pair<std::int64_t, std::int64_t> stamps_of(const Member& member, std::int64
 
 DisparityBound walk_disparity(const Problem& problem, const Schedule& schedule, std::size_t index) {
   const Disparity& limit = problem.disparities[index];
+  const analysis::Instants instants(problem, schedule);
+  std::vector<Sensor> sensors;
+  for (const Sensor& sensor : problem.sensors) sensors.push_back(in_table_time(problem, sensor));
   std::vector<Member> members;
   std::int64_t turns = 1;
   for (const std::uint32_t c : limit.chains) {
     Chain part = problem.chains[c];
     while (part.stages.back() != limit.stage) part.stages.pop_back();
-    const Sensor& sensor = problem.sensors[part.sensor];
-    Member member{Outputs(problem, schedule, part), &sensor, part.name, std::nullopt};
+    const Sensor& sensor = sensors[part.sensor];
+    Member member{Outputs(problem, instants, part), &sensor, part.name, std::nullopt};
     if (const auto pattern = sample_pattern(sensor, problem.hyperperiod)) {
       member.samples.emplace(sensor, *pattern, problem.hyperperiod.ns);
       turns = std::lcm(turns, pattern->hyperperiods);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "scheduler/model/table_time.h"
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
@@ -65,7 +66,10 @@ bool Score::better_than(const Score& other) const {
 }
 
 Evaluator::Evaluator(const Problem& problem) : problem_(&problem), chains_of_(problem.stages.size()) {
-  for (const Sensor& sensor : problem.sensors) patterns_.push_back(sample_pattern(sensor, problem.hyperperiod));
+  for (const Sensor& sensor : problem.sensors) {
+    patterns_.push_back(sample_pattern(sensor, problem.hyperperiod));
+    sensors_.push_back(in_table_time(problem, sensor));
+  }
   for (std::size_t c = 0; c < problem.chains.size(); ++c) {
     for (const std::uint32_t stage : problem.chains[c].stages) {
       if (chains_of_[stage].empty() || chains_of_[stage].back() != c) chains_of_[stage].push_back(c);
@@ -179,7 +183,7 @@ void Evaluator::locked(const Walk& walk, const Sensor& sensor, const SamplePatte
 Evaluator::Bounds Evaluator::evaluate(const Table& table, const Chain& chain, std::size_t stages) const {
   Bounds out;
   const Walk outputs = walk(table, chain, stages);
-  const Sensor& sensor = problem_->sensors[chain.sensor];
+  const Sensor& sensor = sensors_[chain.sensor];
   if (sensor.phase) {
     locked(outputs, sensor, *patterns_[chain.sensor], problem_->hyperperiod.ns, out);
   } else {
@@ -190,7 +194,7 @@ Evaluator::Bounds Evaluator::evaluate(const Table& table, const Chain& chain, st
 }
 
 Evaluator::Stamps Evaluator::stamps_at(std::uint32_t index, std::int64_t latch) const {
-  const Sensor& sensor = problem_->sensors[index];
+  const Sensor& sensor = sensors_[index];
   if (!sensor.phase) {
     return {latch - longest_period(sensor).ns - sensor.delay_max.ns, latch - sensor.delay_min.ns};
   }
@@ -310,7 +314,7 @@ Score Evaluator::score(const Table& table, std::optional<std::size_t> only) cons
 
 ChainBound Evaluator::describe(const Table& table, std::uint32_t chain_index) const {
   const Chain& chain = problem_->chains[chain_index];
-  const Sensor& sensor = problem_->sensors[chain.sensor];
+  const Sensor& sensor = sensors_[chain.sensor];
   const std::int64_t hyperperiod = problem_->hyperperiod.ns;
   const Bounds found = evaluate(table, chain, chain.stages.size());
   ChainBound out;

@@ -71,6 +71,7 @@ class Evaluator {
 
   const Problem* problem_;
   std::vector<std::optional<SamplePattern>> patterns_;  // by sensor
+  std::vector<Sensor> sensors_;                         // in table time
   std::vector<std::vector<std::size_t>> chains_of_;     // by stage
   // By disparity limit: the part of each of its chains that ends in its stage; and how many hyperperiods its sensors
   // take to line up.

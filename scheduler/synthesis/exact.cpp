@@ -934,7 +934,7 @@ bool ExactSearch::fits(double ratio) const {
 }
 
 ExactSearch::Outcome ExactSearch::find(double ratio, const Table* like, std::uint64_t conflicts,
-                                       std::optional<Clock::time_point> until) const {
+                                       const Deadline& deadline) const {
   Outcome outcome;
   if (!fits(ratio)) return outcome;
   Model model(*problem_, choices_, ratio, like);
@@ -956,7 +956,7 @@ ExactSearch::Outcome ExactSearch::find(double ratio, const Table* like, std::uin
       }
       break;
     }
-    if (solver.conflicts() >= conflicts || (until && Clock::now() >= *until)) break;
+    if (solver.conflicts() >= conflicts || deadline.passed()) break;
   }
   outcome.conflicts = solver.conflicts();
   return outcome;

@@ -13,18 +13,16 @@
 // (scheduler/analysis/README.md derives the quantities.) Locked sensors: the sample's arrival stands for the source.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 
+#include "scheduler/synthesis/deadline.h"
 #include "scheduler/synthesis/table.h"
 
 namespace takt::sched {
 
 class ExactSearch {
  public:
-  using Clock = std::chrono::steady_clock;
-
   struct Outcome {
     enum class Stop {
       kTable,  // `table` has no bound / limit above the ratio
@@ -44,8 +42,7 @@ class ExactSearch {
   [[nodiscard]] bool fits(double ratio) const;
   // Looks for a table whose bounds are all at most `ratio` times their limits, for at most `conflicts` conflicts;
   // begins near `like`, a complete table of the same choices, if there is one.
-  Outcome find(double ratio, const Table* like, std::uint64_t conflicts,
-               std::optional<Clock::time_point> until = std::nullopt) const;
+  Outcome find(double ratio, const Table* like, std::uint64_t conflicts, const Deadline& deadline = {}) const;
 
  private:
   const Problem* problem_;

@@ -203,13 +203,8 @@ std::optional<Refutation> refute_chain(const Problem& problem, const Options& op
     out.why = "chain '" + chain.name + "': " + name + " cannot be below " + ms_text(bounds[q]) + " (" + terms[q] +
               slots + "), the limit is " + ms_text(*chain.limits[q]) + ": " + ms_text(excess) +
               " too much, on any number of cores: running ahead in a pipeline raises the rate, it does not shorten a "
-              "chain. Shorten its stages by that much in total (the longest is '" +
-              problem.stages[dearest].name + "'";
-    const Duration budget = options[dearest][least[dearest].option].budget.time - excess;
-    if (budget.ns > 0) {
-      out.why += ": a variant of it, or more cores for it, with a budget of at most " + ms_text(budget) + " would fit";
-    }
-    out.why += "), or raise the " + name + " limit to at least " + ms_text(bounds[q]);
+              "chain. Shorten its stages by more than that in total (the longest is '" +
+              problem.stages[dearest].name + "'), by variants or versions for more cores, or raise the limit";
     return out;
   }
   return std::nullopt;
@@ -256,11 +251,7 @@ std::optional<Refutation> refute_stage(const Open& open, std::uint32_t stage) {
     out.why = "stage '" + name + "': one slot of " + describe(problem, stage, choice) + " takes " +
               ms_text(place.length) + ", but its period of " + ms_text(period) + " leaves " + ms_text(room) + " (" +
               percent_text(idle) + " of a core stays idle): " + ms_text(place.length - room) +
-              " too much. Shorten the budget by that much";
-    const auto fitting = static_cast<std::int64_t>(static_cast<double>(problem.hyperperiod.ns) * (1.0 - idle) /
-                                                   static_cast<double>(place.length.ns));
-    out.why += fitting > 0 ? " or declare a rate of at most " + std::to_string(fitting) + " per hyperperiod"
-                           : " or choose a longer hyperperiod";
+              " too much. Shorten the budget by more than that, or declare a lower rate";
   }
   return out;
 }
@@ -702,13 +693,14 @@ namespace {
 
 class Prover {
  public:
-  Prover(const Problem& problem, std::uint64_t nodes) : problem_(problem), nodes_(nodes) {
+  Prover(const Problem& problem, std::uint64_t nodes, const Deadline& deadline)
+      : problem_(problem), nodes_(nodes), deadline_(deadline) {
     for (const Stage& stage : problem.stages) options_.push_back(options_of(problem.board, stage));
     homes_.resize(problem.stages.size());
   }
 
   std::optional<Certificate> close() {
-    if (nodes_ == 0) return std::nullopt;
+    if (nodes_ == 0 || deadline_.passed()) return std::nullopt;
     --nodes_;
     if (std::optional<Refutation> found = refute(problem_, options_, homes_)) return std::move(found->certificate);
     Certificate out;
@@ -795,14 +787,15 @@ class Prover {
   const Problem& problem_;
   std::uint64_t nodes_;
   std::uint64_t branches_ = std::min<std::uint64_t>(nodes_, 10'000);  // over orders, which cost far more than a rule
+  Deadline deadline_;
   Options options_;
   Homes homes_;
 };
 
 }  // namespace
 
-std::optional<Certificate> prove_infeasible(const Problem& problem, std::uint64_t nodes) {
-  return Prover(problem, nodes).close();
+std::optional<Certificate> prove_infeasible(const Problem& problem, std::uint64_t nodes, const Deadline& deadline) {
+  return Prover(problem, nodes, deadline).close();
 }
 
 }  // namespace takt::sched

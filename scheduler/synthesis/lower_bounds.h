@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scheduler/model/certificate.h"
+#include "scheduler/synthesis/deadline.h"
 #include "scheduler/synthesis/table.h"
 
 namespace takt::sched {
@@ -47,7 +48,8 @@ double least_worst_disparity(const Problem& problem);
 std::string refute_partition(const Problem& problem, const Options& options);
 
 // A certificate for the whole problem: branches over options, then over home cores, with leaves from refute(), then
-// over orders of jobs (orders.h). nullopt when a branch stays open or more than `nodes` would be needed.
-std::optional<Certificate> prove_infeasible(const Problem& problem, std::uint64_t nodes);
+// over orders of jobs (orders.h). nullopt when a branch stays open, more than `nodes` would be needed, or the deadline
+// passes.
+std::optional<Certificate> prove_infeasible(const Problem& problem, std::uint64_t nodes, const Deadline& deadline = {});
 
 }  // namespace takt::sched

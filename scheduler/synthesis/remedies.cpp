@@ -1,11 +1,13 @@
 #include "scheduler/synthesis/remedies.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <limits>
 #include <optional>
 
+#include "scheduler/model/limits.h"
 #include "scheduler/model/text.h"
 #include "scheduler/model/what_if.h"
 
@@ -26,11 +28,15 @@ struct Found {
 };
 
 class Remedies {
+  using Clock = std::chrono::steady_clock;
+
  public:
   Remedies(const Problem& problem, const SynthesisOptions& options) : problem_(problem), options_(options) {
     options_.node_limit = std::min(options.node_limit, kNodes);
     options_.first_found = true;
-    options_.seconds = 0;
+    if (options.seconds > 0) {
+      until_ = Clock::now() + std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(options.seconds, 1e6) * 1e9));
+    }
     std::int64_t jobs = 0;
     for (const Stage& stage : problem.stages) jobs += *std::max_element(stage.rates.begin(), stage.rates.end());
     tries_left_ = std::clamp(100 * kMostTries / std::max<std::int64_t>(jobs, 1), kLeastTries, kMostTries);
@@ -54,6 +60,8 @@ class Remedies {
  private:
   bool fits(const Problem& problem) {
     if (tries_left_-- <= 0 || !check(problem)) return false;
+    if (until_) options_.seconds = std::chrono::duration<double>(*until_ - Clock::now()).count();
+    if (options_.seconds < 0 || (options_.stop != nullptr && *options_.stop)) return false;
     return synthesize(problem, options_).verdict == Verdict::kFeasible;
   }
   bool fits_with(const std::string& change) {
@@ -110,7 +118,7 @@ class Remedies {
           return chain.name + "." + kQuantityKeys[q] + "=" + tenths(steps);
         };
         const std::int64_t now = chain.limits[q]->ns / kStep;
-        const std::int64_t far = 4 * now + 10 * problem_.hyperperiod.ns / kStep;
+        const std::int64_t far = std::min(4 * now + 10 * problem_.hyperperiod.ns / kStep, kMostTime.ns / kStep);
         if (!fits_with(change(far))) continue;
         const std::int64_t least = nearest(far, now, [&](std::int64_t steps) { return fits_with(change(steps)); });
         found_.push_back({{change(least), "raise the limit on the " + std::string(name_of(static_cast<Quantity>(q))) +
@@ -194,6 +202,7 @@ class Remedies {
 
   Problem problem_;
   SynthesisOptions options_;
+  std::optional<Clock::time_point> until_;  // of all tries together
   std::int64_t tries_left_ = 0;
   std::string apart_;
   std::vector<Found> found_;

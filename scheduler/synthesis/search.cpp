@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "scheduler/model/table_time.h"
+
 namespace takt::sched {
 namespace {
 
@@ -19,9 +21,8 @@ bool comes_before(const Problem& problem, std::size_t producer, std::size_t cons
 
 }  // namespace
 
-Search::Search(const Problem& problem, const Choices& choices, std::uint64_t seed,
-               std::optional<Clock::time_point> until)
-    : problem_(&problem), choices_(choices), evaluator_(problem), random_(seed), until_(until) {
+Search::Search(const Problem& problem, const Choices& choices, std::uint64_t seed, const Deadline& deadline)
+    : problem_(&problem), choices_(choices), evaluator_(problem), random_(seed), deadline_(deadline) {
   const std::size_t stages = problem.stages.size();
   const std::size_t cores = problem.board.cores.size();
   core_sets_.resize(kMaxGang + 1);
@@ -100,7 +101,7 @@ std::vector<Tick> Search::anchors(const Table& table, std::size_t stage, const s
   const auto add = [&](Tick tick) { out.push_back(floor_mod(tick, period)); };
   for (const Input& input : problem_->stages[stage].inputs) {
     if (input.from_sensor) {
-      const Sensor& sensor = problem_->sensors[input.source];
+      const Sensor sensor = in_table_time(*problem_, problem_->sensors[input.source]);
       const std::optional<SamplePattern> pattern = sample_pattern(sensor, problem_->hyperperiod);
       if (!pattern) continue;
       for (std::int64_t k = 0; k < std::min<std::int64_t>(pattern->samples, 64); ++k) {
@@ -182,7 +183,7 @@ SearchResult Search::construct(std::uint64_t nodes) {
     Table table(*problem_, choices_);
     bool complete = true;
     for (const std::size_t stage : order(greedy ? kRules[round] : Rule::kRandom)) {
-      complete = insert(table, stage, greedy ? 0 : below(3));
+      complete = !out_of_time() && insert(table, stage, greedy ? 0 : below(3));
       if (!complete) break;
     }
     if (complete && table.idle_enough() && table.memory_enough()) {

@@ -1,11 +1,11 @@
 // List scheduling with a portfolio of priority rules, then ruin and recreate, for one combination of choices.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <random>
 
+#include "scheduler/synthesis/deadline.h"
 #include "scheduler/synthesis/evaluate.h"
 #include "scheduler/synthesis/table.h"
 
@@ -18,16 +18,14 @@ struct SearchResult {
 
 class Search {
  public:
-  using Clock = std::chrono::steady_clock;
-  Search(const Problem& problem, const Choices& choices, std::uint64_t seed,
-         std::optional<Clock::time_point> until = std::nullopt);
+  Search(const Problem& problem, const Choices& choices, std::uint64_t seed, const Deadline& deadline = {});
 
   // Builds tables until one meets all limits or `nodes` candidate positions were tried.
   SearchResult construct(std::uint64_t nodes);
   // Takes some stages out and puts them back better, until `nodes` are used or nothing improves any more.
   void improve(SearchResult& result, std::uint64_t nodes, bool stop_when_feasible);
   [[nodiscard]] std::uint64_t nodes_used() const { return nodes_; }
-  [[nodiscard]] bool out_of_time() const { return until_ && Clock::now() >= *until_; }
+  [[nodiscard]] bool out_of_time() const { return deadline_.passed(); }
 
  private:
   enum class Rule { kCriticalPath, kChainSlack, kLoad, kDeadline, kRate, kFileOrder, kPacking, kRandom };
@@ -42,7 +40,7 @@ class Search {
   Choices choices_;
   Evaluator evaluator_;
   std::mt19937_64 random_;
-  std::optional<Clock::time_point> until_;
+  Deadline deadline_;
   std::uint64_t nodes_ = 0;
   std::size_t most_anchors_ = 0;                                    // places tried per stage and core set
   std::vector<std::vector<std::vector<std::uint32_t>>> core_sets_;  // by k

@@ -256,7 +256,7 @@ constexpr std::uint64_t kNodesOfAConflict = 40;
 // Closes in on the best worst ratio from below, where proofs are short and tables just above them are most wanted,
 // until what is proved and what was found differ by less than a tick, or the nodes are used. Returns what is proved.
 double close_gap(const Problem& problem, SearchResult& result, double proved, std::uint64_t& nodes,
-                 std::optional<Search::Clock::time_point> until) {
+                 const Deadline& deadline) {
   const ExactSearch exact(problem, result.table->choices());
   double longest = 0;
   for (const Chain& chain : problem.chains) {
@@ -272,7 +272,8 @@ double close_gap(const Problem& problem, SearchResult& result, double proved, st
   while (result.score.worst - proved > tick && nodes > kNodesOfAConflict) {
     const double middle = (std::max(proved, open) + result.score.worst) / 2;
     const double target = std::min(std::max(proved, open) + step, middle);
-    const ExactSearch::Outcome outcome = exact.find(target, &*result.table, nodes / kNodesOfAConflict / 2 + 1, until);
+    const ExactSearch::Outcome outcome =
+        exact.find(target, &*result.table, nodes / kNodesOfAConflict / 2 + 1, deadline);
     nodes -= std::min(nodes, (outcome.conflicts + 1) * kNodesOfAConflict);
     bool better = false;
     if (outcome.table) {
@@ -286,7 +287,7 @@ double close_gap(const Problem& problem, SearchResult& result, double proved, st
     } else if (outcome.stop == ExactSearch::Outcome::Stop::kTable) {
       if (!better) break;
     } else {
-      if (until && Search::Clock::now() >= *until) break;
+      if (deadline.passed()) break;
       if (outcome.table || result.score.worst - target < 2 * tick) break;  // more than this search knows about
       open = target;
       step *= 4;
@@ -318,11 +319,12 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
     for (std::size_t i = 1; i < refutations.size(); ++i) answer.notes.push_back("also " + refutations[i].why);
     return answer;
   }
-  std::optional<Search::Clock::time_point> until;
+  Deadline deadline{std::nullopt, options.stop};
   if (options.seconds > 0) {
-    until = Search::Clock::now() + std::chrono::nanoseconds(static_cast<std::int64_t>(options.seconds * 1e9));
+    deadline.until =
+        std::chrono::steady_clock::now() + std::chrono::nanoseconds(static_cast<std::int64_t>(options.seconds * 1e9));
   }
-  const auto out_of_time = [&] { return until && Search::Clock::now() >= *until; };
+  const auto out_of_time = [&] { return deadline.passed(); };
   bool all_listed = true;
   std::string first_refusal;  // why the preferred combination was not taken
   std::size_t tried = 0;
@@ -333,6 +335,10 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
   // One combination may not use up what the others need.
   const std::uint64_t share = std::max<std::uint64_t>(options.node_limit / 6, 1);
   for (const Qualities& qualities : qualities_in_order(problem, all_listed)) {
+    if (out_of_time()) {
+      all_listed = false;
+      break;
+    }
     Options left;
     for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
       left.push_back(choices_of(problem.stages[stage], qualities[stage]));
@@ -353,7 +359,7 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
         continue;
       }
       ++tried;
-      Search search(problem, choices, options.seed, until);
+      Search search(problem, choices, options.seed, deadline);
       const std::uint64_t allowance = std::min(share, options.node_limit - nodes);
       SearchResult result = search.construct(allowance / 2);
       search.improve(result, allowance - allowance / 2, true);
@@ -361,7 +367,7 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
       bool none_exists = false;
       if (const ExactSearch exact(problem, choices); !(result.table && result.score.feasible()) && exact.fits(1)) {
         const ExactSearch::Outcome outcome =
-            exact.find(1, result.table ? &*result.table : nullptr, allowance / kNodesOfAConflict + 1, until);
+            exact.find(1, result.table ? &*result.table : nullptr, allowance / kNodesOfAConflict + 1, deadline);
         exact_nodes = (outcome.conflicts + 1) * kNodesOfAConflict;
         none_exists = outcome.stop == ExactSearch::Outcome::Stop::kNone;
         if (outcome.table) {
@@ -379,7 +385,7 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
           search.improve(result, first, false);
           std::uint64_t closing = rest / 2;
           rest -= first + closing;
-          proved = close_gap(problem, result, proved, closing, until);
+          proved = close_gap(problem, result, proved, closing, deadline);
           search.improve(result, rest + closing, false);
         }
         answer.verdict = Verdict::kFeasible;
@@ -401,13 +407,12 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
     all_listed &= gangs_listed;
     if (nodes >= options.node_limit || out_of_time()) {
       all_listed = false;
-      answer.cut_by_time = out_of_time();
       break;
     }
   }
   std::optional<Certificate> certificate;
   const bool none = exactly_refuted == tried && all_listed;
-  if (none) certificate = prove_infeasible(problem, options.node_limit);
+  if (none) certificate = prove_infeasible(problem, options.node_limit, deadline);
   if (certificate) {
     answer.verdict = Verdict::kInfeasible;
     answer.certificate = std::make_shared<const Certificate>(std::move(*certificate));
@@ -421,25 +426,27 @@ Answer synthesize(const Problem& problem, const SynthesisOptions& options) {
     return answer;
   }
   answer.verdict = Verdict::kUndecided;
+  answer.cut_by_time = out_of_time();
+  const std::string within = deadline.stopped()   ? "before the search was stopped"
+                             : answer.cut_by_time ? "in the time given"
+                                                  : "within " + std::to_string(options.node_limit) + " nodes";
   if (tried == 0 && all_listed) {
-    answer.reason = first_refusal + ". The complete proof needs more than " + std::to_string(options.node_limit) +
-                    " nodes; search longer";
+    answer.reason = first_refusal + ". No proof that covers every choice was completed " + within + "; search longer";
     return answer;
   }
-  answer.reason = "no table was found within " + std::to_string(options.node_limit) + " nodes over " +
-                  std::to_string(tried) + (tried == 1 ? " combination" : " combinations") +
-                  " of variant, rate and cores, and " +
-                  (none ? "an exact search finds that none exists, but not in a way that can be replayed. "
-                        : "no rule proves that none exists. ");
+  answer.reason = "no table that meets every limit was found " + within + " (" + std::to_string(tried) +
+                  (tried == 1 ? " combination" : " combinations") + " of variant, rate and cores tried), and " +
+                  (tried > 0 && none ? "an exact search finds that none exists, but not in a way that can be replayed. "
+                                     : "no rule proves that none exists. ");
   if (best.table) {
     answer.schedule = to_schedule(problem, *best.table);
     answer.levels = levels_of(problem, *best.table, least_worst(problem, best.table->choices()));
-    answer.reason += "In the best table " + broken_limits(problem, *answer.schedule) +
-                     ". Raise that limit, shorten a stage on the way, or search longer";
+    answer.reason += "In the best table found, " + broken_limits(problem, *answer.schedule) +
+                     ". Raise that limit, shorten a stage on the way, or search longer (--nodes)";
   } else {
     answer.reason +=
-        "Not even the jobs without their limits could be placed: shorten the longest stage, lower a rate, "
-        "or search longer";
+        "No table was found in which every job has its place, limits aside: search longer (--nodes), shorten the "
+        "longest stages or their slack, or lower a rate";
   }
   return answer;
 }

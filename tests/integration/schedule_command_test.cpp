@@ -1,5 +1,8 @@
 // `takt schedule` as an integrator meets it: what would fit, pages, certificates, bundles.
 #include <gmock/gmock.h>
+#include <chrono>
+#include <csignal>
+#include <thread>
 
 #include "pipeline/bundle/bundle.h"
 #include "tests/integration/program.h"
@@ -118,6 +121,106 @@ TEST_F(Schedule, NeverWritesOverItsInputs) {
   EXPECT_EQ(over.code, 2);
   EXPECT_THAT(over.err, HasSubstr("named twice"));
   EXPECT_EQ(slurp(problem), slurp(kRoot + "/configs/schedules/textbook.yaml"));
+}
+
+// What was asked for is refused as a whole where a part of it would be passed over.
+TEST_F(Schedule, RefusesOptionsThatItWouldNotFollow) {
+  const std::string problem = kRoot + "/configs/schedules/textbook.yaml";
+  for (const char* option : {"--check", "--html", "--bundle", "--certificate", "--budgets"}) {
+    for (const char* name : {"", "-"}) {
+      const Answer no = takt({"schedule", problem, option, name});
+      EXPECT_EQ(no.code, 2) << option << " '" << name << "'";
+      EXPECT_THAT(no.err, HasSubstr("expected the name of a file"));
+      EXPECT_EQ(no.out, "");
+    }
+  }
+  for (const std::vector<std::string>& other : {std::vector<std::string>{"--html", "x.html"},
+                                                {"--bundle", "x"},
+                                                {"--certificate", "x"},
+                                                {"--scale"},
+                                                {"--time", "1"},
+                                                {"--nodes", "5"},
+                                                {"--seed", "2"},
+                                                {"--baseline", "first-found"}}) {
+    std::vector<std::string> arguments{"schedule", problem, "--check", path("none.json")};
+    arguments.insert(arguments.end(), other.begin(), other.end());
+    const Answer no = takt(arguments);
+    EXPECT_EQ(no.code, 2) << other.front();
+    EXPECT_THAT(no.err, HasSubstr(other.front()));
+  }
+  EXPECT_EQ(takt({"schedule", problem, "--nodes", "0"}).code, 2);
+  EXPECT_EQ(takt({"schedule"}).code, 2);
+}
+
+TEST_F(Schedule, ChecksABundleAndSaysWhatIsInIt) {
+  const std::string file = path("modes.bundle");
+  ASSERT_EQ(takt({"schedule", kRoot + "/configs/schedules/day_and_night.yaml", "--bundle", file}).code, 0);
+  const Answer yes = takt({"schedule", "--check", file});
+  EXPECT_EQ(yes.code, 0) << yes.err;
+  const takt::Result<takt::pipeline::Bundle> bundle = takt::pipeline::load_bundle(file);
+  ASSERT_TRUE(bundle);
+  for (const char* text : {"ACCEPTED", "mode 'day' (a run begins here): hyperperiod 100.000 ms", "mode 'night'",
+                           "change 'day' -> 'night', drain", "tightest limit:", "decided by"}) {
+    EXPECT_THAT(yes.out, HasSubstr(text));
+  }
+  EXPECT_THAT(yes.out, HasSubstr(bundle->modes[1].schedule.hash().hex()));
+  EXPECT_THAT(takt({"schedule", "--check", file, "--json"}).out, HasSubstr("\"accepted\": \"bundle\""));
+  std::string bytes = slurp(file);
+  bytes[bytes.size() / 2] ^= 1;
+  std::ofstream(file, std::ios::binary) << bytes;
+  const Answer no = takt({"schedule", "--check", file});
+  EXPECT_EQ(no.code, 3);
+  EXPECT_EQ(no.out, "");
+  EXPECT_EQ(takt({"schedule", kPipeline, "--check", file}).code, 2);
+  EXPECT_EQ(takt({"schedule", "--check", path("none")}).code, 3);
+}
+
+TEST_F(Schedule, AFileThatCannotBeWrittenIsNoSuccess) {
+  const std::string problem = kRoot + "/configs/schedules/day_and_night.yaml";
+  for (const char* option : {"--html", "--bundle"}) {
+    const Answer no = takt({"schedule", problem, option, path("no/such/folder")});
+    EXPECT_EQ(no.code, 5) << option;
+    EXPECT_THAT(no.out, HasSubstr("every mode and every permitted change is feasible"));  // the answer is not lost
+    EXPECT_THAT(no.err, HasSubstr("no/such/folder"));
+  }
+  const Answer one =
+      takt({"schedule", kRoot + "/configs/schedules/rates_30_20_10.yaml", "--bundle", path("no/such/folder")});
+  EXPECT_EQ(one.code, 5);
+  EXPECT_THAT(one.out, HasSubstr("FEASIBLE"));
+}
+
+// A proof or a bundle from before is never taken for one of this answer.
+TEST_F(Schedule, SaysThatAFileIsFromBefore) {
+  const std::string problem = kRoot + "/configs/schedules/textbook.yaml";
+  ASSERT_EQ(takt({"schedule", problem, "--certificate", path("t.json")}).code, 1);
+  const std::string before = slurp(path("t.json"));
+  const Answer yes =
+      takt({"schedule", kRoot + "/configs/schedules/textbook_variants.yaml", "--certificate", path("t.json")});
+  EXPECT_EQ(yes.code, 0);
+  EXPECT_THAT(yes.err, HasSubstr("no certificate"));
+  EXPECT_THAT(yes.err, HasSubstr("t.json is from before and was left as it is"));
+  EXPECT_EQ(slurp(path("t.json")), before);
+  EXPECT_THAT(takt({"schedule", problem, "--bundle", path("t.json")}).err, HasSubstr("is from before"));
+}
+
+TEST_F(Schedule, TheFirstInterruptGivesWhatThereIs) {
+  // Thousands of jobs: a table is found in a moment, and made better for minutes.
+  std::ofstream problem(path("long.yaml"));
+  problem << "name: long\nboard: " << kRoot << "/configs/boards/orin8.yaml\nhyperperiod_ms: 1000\n"
+          << "sensors: [{name: s, rate_hz: 30, delay_ms: [1, 2]}]\nstages:\n";
+  for (int i = 0; i < 400; ++i) {
+    problem << "  - {name: s" << i << ", rate_hz: 10, inputs: [{name: i, sensor: s}],"
+            << " variants: [{name: a, budgets: [{ms: 0.01}]}]}\n";
+  }
+  problem << "chains: [{name: c, path: [s, s0], limit_ms: {latency: 500}}]\n";
+  problem.close();
+  const pid_t pid = start({"schedule", path("long.yaml"), "--nodes", "4000000000", "--bundle", path("partial.bundle")});
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  kill(pid, SIGINT);
+  const Answer partial = finish(pid);
+  EXPECT_EQ(partial.code, 130) << partial.err;
+  EXPECT_THAT(partial.out, HasSubstr("INTERRUPTED"));
+  EXPECT_FALSE(std::filesystem::exists(path("partial.bundle")));
 }
 
 }  // namespace

@@ -132,6 +132,11 @@ TEST(Bundle, WhatIsWrongIsNamed) {
   EXPECT_THAT(message([](Bundle& b) { b.arenas.block_bytes -= 64; }), HasSubstr("leaves the block"));
 }
 
+bool serialised(const std::vector<BundleMode>& modes, const std::vector<BundleChange>& changes,
+                const std::string& stage, const std::string& other) {
+  return Serialisation(modes, changes).apart(stage, other);
+}
+
 // Arenas: what one core serialises in every mode shares bytes, nothing else does, and the reader sees for itself.
 TEST(Bundle, ArenasShareOnlyWhereACoreSerialisesThem) {
   const Bundle bundle = test::sample_bundle();

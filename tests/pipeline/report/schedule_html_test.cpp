@@ -139,5 +139,40 @@ TEST(ScheduleHtml, UnitsHaveLanes) {
               Not(HasSubstr("id=\"units\"")));
 }
 
+// Forty stages: each has a colour of its own, a letter where its name does not fit, and the whole hyperperiod also fits
+// on a telephone.
+TEST(ScheduleHtml, ManyStagesCanBeToldApart) {
+  sched::Problem problem = sched::test::single();
+  const sched::Stage one = problem.stages[0];
+  problem.stages.clear();
+  sched::Schedule schedule;
+  schedule.clock = {milliseconds(100), 100'000};
+  for (std::uint32_t s = 0; s < 40; ++s) {
+    sched::Stage stage = one;
+    stage.name = "a_stage_of_some_length_" + std::to_string(s);
+    stage.variants[0].budgets[0].time = microseconds(500);
+    problem.stages.push_back(stage);
+    schedule.choices.push_back({1, 0, stage.variants[0].budgets[0]});
+    schedule.slots.push_back({s, 0, {0}, s * 2'300, s * 2'300 + 2'001});
+  }
+  schedule.bounds = {sched::walk(problem, schedule, 0)};
+  sched::Answer answer;
+  answer.verdict = sched::Verdict::kFeasible;
+  answer.schedule = schedule;
+  const std::string html = schedule_html(problem, answer, "takt");
+  expect_balanced(html);
+  std::set<std::string> colours;
+  const std::string key = "<i class=\"key letter\" style=\"background:";
+  for (std::size_t at = html.find(key); at != std::string::npos; at = html.find(key, at + 1)) {
+    const std::size_t from = at + key.size();
+    colours.insert(html.substr(from, html.find('"', from) - from));
+  }
+  EXPECT_EQ(colours.size(), 40u);
+  EXPECT_THAT(html, HasSubstr(">n</i>a_stage_of_some_length_39"));
+  const std::string wide = html.substr(html.find("class=\"roomy\""));
+  EXPECT_THAT(wide.substr(0, wide.find("class=\"narrow\"")), HasSubstr(">n</text>"));
+  EXPECT_THAT(html, HasSubstr("viewBox=\"0 0 340 "));
+}
+
 }  // namespace
 }  // namespace takt::pipeline

@@ -1,5 +1,7 @@
 // An adversary for chain bounds: delivers samples at the phases, jitters and drifts that hurt most, latches and follows
 // the bindings as the dispatcher does, and measures the four quantities on what came out. Shares nothing with walk().
+// All instants are real time. The clock of the table is that of its hyperperiods, each of which may begin earlier or
+// later than the one before says, by what the phase lock corrects.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +33,20 @@ class Simulation {
   // From now on a job publishes when it completes, at any time up to the end of its last slot; otherwise at that end.
   void publish_at_completion() { at_completion_ = true; }
 
+  // From now on the phase lock corrects at every boundary, at random or as far as it may. Stamps of locked sensors lie
+  // where they are declared in the table all the same: that is what the corrections are for.
+  void correct_the_phase() { corrects_ = true; }
+
+  // From now on the reference of the phase lock is lost where a run begins to be judged: nothing is corrected any more,
+  // and its stamps drift away from the table as fast as they may. For runs no longer than the hold-over.
+  void lose_the_reference() { loses_ = true; }
+
   // One run of `hyperperiods` with its own phase; adds to the worst figures.
   void run(int hyperperiods, Worst& worst) {
     const std::int64_t h = problem_.hyperperiod.ns;
     const std::int64_t warm_up = 12 * h;
     const std::int64_t end = warm_up + hyperperiods * h;
+    make_corrections(end / h + 8, warm_up / h);
     first_skipped_.assign(skips_.size(), 0);
     const std::int64_t place = between(13, 12 + std::max(1, hyperperiods / 2));
     for (std::size_t stage = 0; stage < skips_.size(); ++stage) {
@@ -107,6 +118,28 @@ class Simulation {
     }
   }
 
+  // The table's hyperperiods begin so much later than without corrections; from `lost` on without any.
+  void make_corrections(std::int64_t hyperperiods, std::int64_t lost) {
+    later_.assign(static_cast<std::size_t>(hyperperiods + kBefore), 0);
+    if (!corrects_) return;
+    const PhaseLock& lock = *problem_.phase_lock;
+    const double drift = problem_.sensors[lock.sensor].drift_ppm * 1e-6;
+    const auto most = static_cast<std::int64_t>(static_cast<double>(problem_.hyperperiod.ns) * drift) + lock.filter.ns;
+    const std::uint64_t style = random_() % 3;  // all longer, all shorter, mixed
+    for (std::size_t i = 1; i < later_.size(); ++i) {
+      later_[i] = later_[i - 1];
+      if (loses_ && static_cast<std::int64_t>(i) >= lost + kBefore) continue;
+      later_[i] += style == 0 ? most : style == 1 ? -most : extreme(-most, most);
+    }
+  }
+  // Where an instant of the table lies in real time.
+  [[nodiscard]] std::int64_t real(std::int64_t table) const {
+    const std::int64_t h = problem_.hyperperiod.ns;
+    const std::int64_t turn = table >= 0 ? table / h : -((-table + h - 1) / h);
+    const std::int64_t at = std::clamp<std::int64_t>(turn + kBefore, 0, static_cast<std::int64_t>(later_.size()) - 1);
+    return table + later_[static_cast<std::size_t>(at)];
+  }
+
   void make_samples(std::int64_t from, std::int64_t to) {
     samples_.clear();
     const Sensor& sensor = problem_.sensors[chain_.sensor];
@@ -139,6 +172,11 @@ class Simulation {
       return;
     }
     const std::int64_t h = problem_.hyperperiod.ns;
+    const std::int64_t lost_at = 12 * h;
+    double drifting = 0;
+    if (loses_ && problem_.phase_lock->sensor == chain_.sensor) {
+      drifting = sensor.drift_ppm * 1e-6 * (random_() % 2 == 0 ? 1 : -1);
+    }
     const double per_hyperperiod = static_cast<double>(h) / static_cast<double>(sensor.period.ns);
     // Sample k of the endless sequence lies at offset + k * period, the period being the exact fraction of H.
     std::int64_t samples = std::llround(per_hyperperiod);
@@ -150,14 +188,19 @@ class Simulation {
     for (std::int64_t turn = from / (turns * h) - 1; turn * turns * h < to; ++turn) {
       for (std::int64_t k = 0; k < samples; ++k) {
         __extension__ using Wide = __int128;
-        const auto base = sensor.phase->offset.ns + turn * turns * h +
-                          static_cast<std::int64_t>(static_cast<Wide>(k) * turns * h / samples);
-        std::int64_t stamp = base + extreme(0, sensor.phase->jitter.ns);
+        auto in_table = sensor.phase->offset.ns + turn * turns * h +
+                        static_cast<std::int64_t>(static_cast<Wide>(k) * turns * h / samples);
+        if (drifting != 0 && in_table > lost_at) {
+          in_table += static_cast<std::int64_t>(static_cast<double>(in_table - lost_at) * drifting);
+        }
+        const std::int64_t base = real(in_table);
+        std::int64_t stamp = real(in_table + extreme(0, sensor.phase->jitter.ns));
         if (random_() % 3 == 0) stamp = base;
         std::int64_t arrival = stamp + delay();
-        if (random_() % 2 == 0) {
+        const bool whole = real(in_table + sensor.phase->jitter.ns) == base + sensor.phase->jitter.ns;
+        if (whole && random_() % 2 == 0) {
           // Just missed a start, when that can be.
-          std::int64_t job = (base / h) * schedule_.choices[first].rate;
+          std::int64_t job = std::max<std::int64_t>(in_table / h - 1, 0) * schedule_.choices[first].rate;
           while (start(first, job) + 1 < base + sensor.delay_min.ns) ++job;
           const std::int64_t missed = start(first, job) + 1;
           const std::int64_t stamp_then = std::max(base, missed - sensor.delay_max.ns);
@@ -184,7 +227,7 @@ class Simulation {
       if (found == nullptr || (begin ? slot.segment < found->segment : slot.segment > found->segment)) found = &slot;
     }
     if (found == nullptr) return 0;
-    return begin ? schedule_.clock.start_at(h, found->start).ns : schedule_.clock.end_at(h, found->end).ns;
+    return real(begin ? schedule_.clock.start_at(h, found->start).ns : schedule_.clock.end_at(h, found->end).ns);
   }
   std::int64_t bound(std::uint32_t stage, std::uint32_t producer, std::int64_t job) const {
     if (job < 0) return -1;
@@ -211,7 +254,9 @@ class Simulation {
   const Schedule& schedule_;
   const Chain& chain_;
   std::mt19937_64 random_;
-  bool at_completion_ = false;
+  static constexpr std::int64_t kBefore = 8;  // hyperperiods before 0 that samples may come from
+  bool at_completion_ = false, corrects_ = false, loses_ = false;
+  std::vector<std::int64_t> later_;                  // by hyperperiod, from -kBefore on
   std::vector<std::int64_t> skips_, first_skipped_;  // by stage
   std::vector<Sample> samples_;
 };

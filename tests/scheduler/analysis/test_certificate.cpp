@@ -294,6 +294,18 @@ TEST(Certificate, UnreadableFilesAreRefusedWithAPlace) {
   EXPECT_THAT(replaced("\"proof\"", "\"prove\""), HasSubstr("'proof' is missing"));
   EXPECT_THAT(replaced("_ns\": ", "_ns\": 1.5e3, \"x\": "), HasSubstr("whole number"));
   EXPECT_THAT(replaced("\"takt_certificate\": 1", "\"takt_certificate\": \"1\""), HasSubstr("must be 1"));
+  // Nothing is passed over.
+  EXPECT_THAT(replaced("\"takt_certificate\": 1", "\"takt_certificate\": 1, \"takt_certificate\": 1"),
+              HasSubstr("/takt_certificate stands there twice"));
+  EXPECT_THAT(replaced("\"rule\": ", "\"rule\": \"same\", \"rule\": "), HasSubstr("/proof/rule stands there twice"));
+  EXPECT_THAT(
+      replaced("\"takt_certificate\": 1", "\"takt_certificate\": 1, \"more\": [{\"a\": 1}, {\"b\": 1, \"b\": 2}]"),
+      HasSubstr("/more/1/b stands there twice"));
+  EXPECT_THAT(replaced("\"takt_certificate\": 1", "\"takt_certificate\": 1, \"more\": [1]"),
+              HasSubstr("/more: the rule has no such field"));
+  EXPECT_THAT(replaced("\"rule\": ", "\"excess\": 1, \"rule\": "),
+              HasSubstr("/proof/excess: the rule has no such field"));
+  EXPECT_THAT(replaced("\"name\": \"", "\"name\": \"x"), HasSubstr("this problem is called '" + problem.name));
 }
 
 }  // namespace

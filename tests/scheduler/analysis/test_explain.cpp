@@ -115,7 +115,8 @@ TEST(Explain, WhatWouldFitStandsBehindTheReason) {
   Problem problem = test::perception();
   problem.chains[1].limits[0] = milliseconds(150);
   const Answer answer = synthesize(problem);
-  const Beside beside{{{"lidar_fusion.latency=170ms", "raise the limit"}, {"", "another core"}}, {}, {}};
+  Beside beside;
+  beside.remedies = {{"lidar_fusion.latency=170ms", "raise the limit"}, {"", "another core"}};
   EXPECT_THAT(
       explain(problem, answer, 100, beside),
       AllOf(HasSubstr("raise the limit\n      --what-if lidar_fusion.latency=170ms"), HasSubstr("another core")));

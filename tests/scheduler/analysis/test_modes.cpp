@@ -236,6 +236,19 @@ TEST(Modes, CheckNamesWhatIsWrong) {
   EXPECT_THAT(message([](ModeSet& s) { s.modes[0].lost = 1; }), HasSubstr("no phase lock"));
   EXPECT_THAT(message([](ModeSet& s) { s.modes[1].problem.stages[0].rates = {0}; }), HasSubstr("mode 'night'"));
   EXPECT_THAT(message([](ModeSet& s) { s.modes.clear(); }), HasSubstr("none"));
+  const auto with_modes = [](std::size_t count) {
+    ModeSet set = day_and_night();
+    while (set.modes.size() < count) {
+      set.modes.push_back(set.modes[1]);
+      set.modes.back().name = "night" + std::to_string(set.modes.size());
+      set.modes.back().exits = {0};
+      set.modes[0].exits.push_back(static_cast<std::uint32_t>(set.modes.size() - 1));
+    }
+    return check(set);
+  };
+  EXPECT_TRUE(with_modes(64)) << with_modes(64).error().message;
+  ASSERT_FALSE(with_modes(65));
+  EXPECT_THAT(with_modes(65).error().message, HasSubstr("65 of them; at most 64 are possible"));
 }
 
 // A walk across a change goes through the turns of the shorter table: there must not be millions of them.

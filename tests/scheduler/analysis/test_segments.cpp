@@ -75,7 +75,7 @@ TEST(Segments, BudgetsOfAllSegmentsGrowTogether) {
   const Answer answer = synthesize(problem);
   ASSERT_TRUE(answer.schedule);
   // Starts are kept and every segment ends where the next one begins, so nothing may grow.
-  EXPECT_NEAR(budget_scale(problem, *answer.schedule), 1.0, 1e-3);
+  EXPECT_NEAR(budget_scale(problem, *answer.schedule).all, 1.0, 1e-3);
   EXPECT_GT(resynthesised_scale(problem, *answer.schedule), 5.0);
 }
 
@@ -116,7 +116,7 @@ TEST(Segments, TablesOfRandomProblemsAreValidAndTheirBoundsHold) {
       segmented += choice.budget.segments.empty() ? 0 : 1;
       alone += choice.budget.interference == Interference::kAny ? 0 : 1;
     }
-    EXPECT_GE(budget_scale(problem, schedule), 0.999) << problem.name;
+    EXPECT_GE(budget_scale(problem, schedule).all, 0.999) << problem.name;
     for (std::uint32_t c = 0; c < problem.chains.size(); ++c) {
       test::Simulation simulation(problem, schedule, c, seed);
       test::Simulation::Worst worst;
@@ -135,6 +135,57 @@ TEST(Segments, TablesOfRandomProblemsAreValidAndTheirBoundsHold) {
   EXPECT_GT(alone, 10);
   EXPECT_GT(locked, 10);
   EXPECT_GE(limited, 5);
+}
+
+// Under a phase lock: every boundary corrected as far as it may be, and the reference lost for the whole hold-over. No
+// sample is above the bound that says so, and some are above the one that leaves the corrections or the drift out.
+TEST(PhaseLock, NoSampleIsAboveTheBoundsWithCorrectionsAndInHoldOver) {
+  int tables = 0;
+  std::uint64_t samples = 0;
+  int corrections_seen = 0;
+  int drift_seen = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Problem problem = test::random_units(seed, false);
+    if (!problem.phase_lock || problem.hyperperiod > milliseconds(200)) continue;
+    const Answer answer = synthesize(problem, {seed, 400});
+    if (!answer.schedule) continue;
+    ++tables;
+    const Schedule& schedule = *answer.schedule;
+    Problem unlocked = problem;
+    unlocked.phase_lock.reset();  // the same walk without what corrections add
+    const Problem held = holding_over(problem);
+    const auto whole = static_cast<int>(problem.phase_lock->hold_over.ns / problem.hyperperiod.ns);
+    for (std::uint32_t c = 0; c < problem.chains.size(); ++c) {
+      const ChainBound bound = walk(problem, schedule, c);
+      const ChainBound without = walk(unlocked, schedule, c);
+      const ChainBound in_hold_over = walk(held, schedule, c);
+      test::Simulation locked(problem, schedule, c, seed);
+      locked.correct_the_phase();
+      test::Simulation lost(problem, schedule, c, seed);
+      lost.correct_the_phase();
+      lost.lose_the_reference();
+      test::Simulation::Worst worst;
+      test::Simulation::Worst worst_lost;
+      for (int run = 0; run < 30; ++run) {
+        locked.run(6, worst);
+        lost.run(whole - 1, worst_lost);
+      }
+      samples += worst.samples + worst_lost.samples;
+      for (std::size_t q = 0; q < kQuantities; ++q) {
+        const std::string what =
+            problem.name + ", " + problem.chains[c].name + ", " + name_of(static_cast<Quantity>(q));
+        EXPECT_LE(worst.ns[q], bound.bounds[q].ns) << what;
+        EXPECT_LE(worst_lost.ns[q], in_hold_over.bounds[q].ns) << what << " in hold-over";
+        corrections_seen += worst.ns[q] > without.bounds[q].ns ? 1 : 0;
+        drift_seen += worst_lost.ns[q] > without.bounds[q].ns ? 1 : 0;
+      }
+    }
+  }
+  std::cout << tables << " tables, " << samples << " samples, corrections above " << corrections_seen
+            << " bounds without them, hold-over above " << drift_seen << "\n";
+  EXPECT_GE(tables, 20);
+  EXPECT_GE(corrections_seen, 20);
+  EXPECT_GE(drift_seen, 20);
 }
 
 TEST(Segments, SameProblemSameTable) {

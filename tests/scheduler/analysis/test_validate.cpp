@@ -97,13 +97,13 @@ TEST(Validate, RefusesFiguresThatDoNotFit) {
   const auto promise = [](Budget& budget) { budget.segments.assign(16, {std::nullopt, budget.time, {}, {}}); };
   EXPECT_THAT(after(
                   [&](Schedule& s) {
-                    s.clock.ticks = 99'000'000;
-                    s.choices[0].rate = 99'000;
+                    s.clock.ticks = 19'000'000;
+                    s.choices[0].rate = 19'000;
                     promise(s.choices[0].budget);
                     s.choices[0].budget.time = s.choices[0].budget.time * 16;
                   },
                   [&](Problem& p) {
-                    p.stages[0].rates = {99'000};
+                    p.stages[0].rates = {19'000};
                     Budget& budget = p.stages[0].variants[0].budgets[0];
                     promise(budget);
                     budget.time = budget.time * 16;
@@ -399,14 +399,14 @@ TEST(BudgetScale, IsTheExactEdge) {
   schedule.bounds = {walk(problem, schedule, 0)};
   ASSERT_TRUE(validate(problem, schedule));
   // Idle time stops it at 94 ms: budget 92.499 of 8.5 (the slot is rounded up to a tick of 1 us).
-  EXPECT_NEAR(budget_scale(problem, schedule), (94.0 - 1.5) / 8.5, 2e-4);
+  EXPECT_NEAR(budget_scale(problem, schedule).all, (94.0 - 1.5) / 8.5, 2e-4);
   problem.chains[0].limits[0] = milliseconds(130);  // 100 + slot of at most 30
-  EXPECT_NEAR(budget_scale(problem, schedule), (30.0 - 1.5) / 8.5, 2e-4);
-  EXPECT_NEAR(budget_scale(problem, schedule, 0), (30.0 - 1.5) / 8.5, 2e-4);
+  EXPECT_NEAR(budget_scale(problem, schedule).all, (30.0 - 1.5) / 8.5, 2e-4);
+  EXPECT_NEAR(budget_scale(problem, schedule).stages[0], (30.0 - 1.5) / 8.5, 2e-4);
   problem.chains[0].limits[0] = milliseconds(105);  // already broken: budgets would have to shrink
-  EXPECT_NEAR(budget_scale(problem, schedule), (5.0 - 1.5) / 8.5, 2e-4);
+  EXPECT_NEAR(budget_scale(problem, schedule).all, (5.0 - 1.5) / 8.5, 2e-4);
   problem.chains[0].limits[0] = milliseconds(100);  // no factor helps
-  EXPECT_EQ(budget_scale(problem, schedule), 0.0);
+  EXPECT_EQ(budget_scale(problem, schedule).all, 0.0);
 }
 
 }  // namespace

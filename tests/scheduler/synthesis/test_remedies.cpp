@@ -1,6 +1,7 @@
 // What would fit: every remedy is tried again here, and figures just suffice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <atomic>
 #include <iostream>
 #include <map>
 
@@ -62,6 +63,46 @@ TEST(Remedies, TheTextbookCaseIsToldWhatToDo) {
                          HasSubstr("drive.latency=91.2ms"), HasSubstr("1.00 GB resident (memory alone)"),
                          HasSubstr("(beside the memory)")))
       << all;
+}
+
+// The core that is added needs a CPU that no other core has: here the one behind the last core's is taken.
+TEST(Remedies, OneMoreCoreIsACoreOfItsOwn) {
+  Problem problem = test::single();
+  problem.board = test::two_cores(0);
+  std::swap(problem.board.cores[0].cpu, problem.board.cores[1].cpu);
+  problem.stages[0].variants = {test::variant("full", milliseconds(60))};
+  for (const char* name : {"b", "c"}) {
+    problem.stages.push_back(problem.stages[0]);
+    problem.stages.back().name = name;
+  }
+  ASSERT_NE(synthesize(problem).verdict, Verdict::kFeasible);
+  std::string all;
+  for (const Remedy& remedy : remedies(problem)) all += remedy.words + "\n";
+  EXPECT_THAT(all, HasSubstr("a board with one more core like 'core1'"));
+}
+
+// The reason states what is too much; the figures that would do stand with the changes that were tried, and nowhere
+// else.
+TEST(Remedies, TheReasonNamesNoOtherFigures) {
+  for (std::uint64_t seed = 0; seed < 28; ++seed) {
+    const Answer answer = synthesize(test::infeasible_problem(seed));
+    EXPECT_THAT(answer.reason, testing::Not(HasSubstr("would fit")));
+    EXPECT_THAT(answer.reason, testing::Not(HasSubstr("to at least")));
+    EXPECT_THAT(answer.reason, testing::Not(HasSubstr("rate of at most")));
+  }
+}
+
+// A search that was stopped took nothing for a proof.
+TEST(Synthesis, StopsWhenToldTo) {
+  const Result<Problem> problem = load_problem(std::string(TAKT_SOURCE_DIR) + "/configs/schedules/ros2_reference.yaml");
+  ASSERT_TRUE(problem) << problem.error().message;
+  std::atomic<bool> stop{true};
+  SynthesisOptions options{1, 1'000'000'000};
+  options.stop = &stop;
+  const Answer nothing = synthesize(*problem, options);
+  EXPECT_EQ(nothing.verdict, Verdict::kUndecided);
+  EXPECT_TRUE(nothing.cut_by_time);
+  EXPECT_THAT(nothing.reason, HasSubstr("before the search was stopped"));
 }
 
 TEST(Remedies, NothingIsWrongWithWhatFits) { EXPECT_TRUE(remedies(test::perception()).empty()); }
