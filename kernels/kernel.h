@@ -12,6 +12,8 @@ namespace takt::kernels {
 
 // What a plan is compiled for. Numbered as stored in plan files: never renumber.
 enum class Target : std::uint8_t { kAvx2 = 1, kAvx512 = 2, kNeon = 3, kCudaSm87 = 16, kCudaSm90 = 17 };
+inline constexpr Target kTargets[] = {Target::kAvx2, Target::kAvx512, Target::kNeon, Target::kCudaSm87,
+                                      Target::kCudaSm90};
 const char* name_of(Target target);  // "cpu:avx2", "cuda:sm_87", ...
 constexpr bool is_cuda(Target target) { return target == Target::kCudaSm87 || target == Target::kCudaSm90; }
 // Channels of a block in the blocked layout: 8 on AVX2 and NEON, 16 on AVX-512, a warp's lanes on a GPU.

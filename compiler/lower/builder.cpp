@@ -324,6 +324,11 @@ void Builder::step(Call call, std::vector<TensorId> operands, const ir::Node* no
         weights((node != nullptr ? node->name : std::string()) + ":packed", std::move(call.constant));
   }
   const kernels::Kernel* kernel = kernels::find_kernel(target(), static_cast<std::uint32_t>(call.id));
+  if (kernel == nullptr) {
+    // Lowering goes on, so that everything that is missing is named at once.
+    kernel = kernels::find_kernel(kernels::Target::kAvx2, static_cast<std::uint32_t>(call.id));
+    missing_ = kernel->name;
+  }
   plan::Step s;
   s.kernel = kernel->id;
   s.version = kernel->version;
@@ -426,7 +431,9 @@ Result<Lowered> Builder::finish() {
   };
   for (std::uint32_t s = 0; s < steps_.size(); ++s) {
     const plan::Step& step = steps_[s];
-    const kernels::Kernel& kernel = *kernels::find_kernel(target(), step.kernel);
+    const kernels::Kernel* found = kernels::find_kernel(target(), step.kernel);
+    if (found == nullptr) continue;  // missing_ says so
+    const kernels::Kernel& kernel = *found;
     if (kernel.in_place < 0) continue;
     const TensorId input = step.operands[static_cast<std::size_t>(kernel.in_place)];
     const TensorId output = step.operands.back();

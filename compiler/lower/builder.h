@@ -41,6 +41,9 @@ class Builder {
     return type.dtype == kernels::DType::kF32 && type.shape.rank == 4;
   }
 
+  // A kernel that steps since the last call need and the target does not have; nullptr: none.
+  [[nodiscard]] const char* take_missing() { return std::exchange(missing_, nullptr); }
+
   // Whether a node reads the value, or it is a result of the graph.
   [[nodiscard]] bool is_read(ir::ValueId value) const;
 
@@ -144,6 +147,7 @@ class Builder {
   std::vector<std::uint32_t> plan_guard_;  // by guard of the graph; kNone: not needed yet
   std::vector<int> guard_of_;              // of the node that makes a value
   int guard_ = -1;
+  const char* missing_ = nullptr;
   std::vector<TensorId> inputs_, outputs_;
   plan::Statistics statistics_;
 };

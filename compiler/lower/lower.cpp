@@ -44,7 +44,11 @@ Result<Lowered> lower_spread(const ir::Graph& graph, const Options& options, std
       return fail(Code::kInterrupted, "stopped before node " + ir::printable(node.name) + " was lowered");
     }
     out.set_guard(node.guard);
-    if (Status status = lower_node(out, node); !status) {
+    Status status = lower_node(out, node);
+    if (const char* const kernel = out.take_missing(); kernel != nullptr && status) {
+      status = fail(Code::kInput, "kernel " + std::string(kernel) + " does not exist for " + name_of(options.target));
+    }
+    if (!status) {
       std::string& names = refused[node.op + ": " + status.error().message];
       names += (names.empty() ? "" : ", ") + ir::printable(node.name);
     }
@@ -65,7 +69,12 @@ Result<Lowered> lower_spread(const ir::Graph& graph, const Options& options, std
     return fail(Code::kInput, message);
   }
   *mapped = out.any_mapped();
-  return out.finish();
+  auto lowered = out.finish();
+  if (const char* const kernel = out.take_missing()) {
+    return fail(Code::kInput, "takt has no kernel for the outputs: kernel " + std::string(kernel) +
+                                  " does not exist for " + name_of(options.target));
+  }
+  return lowered;
 }
 
 }  // namespace

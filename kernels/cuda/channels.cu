@@ -19,10 +19,10 @@ struct ReorderToBlocked {
     at<float>(y)[i] = to.hole ? 0.0F : at<const float>(x)[(to.image * p.c + to.channel) * p.pixels + to.pixel];
   }
 };
-int reorder_to_blocked(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<ReorderParams>(params);
-  return each("reorder_to_blocked", ReorderToBlocked{p, operands[0], operands[1]},
-              p.n * blocks_on_host(p.c) * kBlock * p.pixels, stream);
+int reorder_to_blocked(const Call& call) {
+  const auto p = load_params<ReorderParams>(call.params);
+  return each("reorder_to_blocked", ReorderToBlocked{p, call.operands[0], call.operands[1]},
+              p.n * blocks_on_host(p.c) * kBlock * p.pixels, call);
 }
 
 // kLast: Y is [n][pixels][c], otherwise [n][c][pixels].
@@ -37,10 +37,11 @@ struct ReorderToLinear {
   }
 };
 template <bool kLast>
-int reorder_to_linear(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<ReorderParams>(params);
-  return each(kLast ? "reorder_to_last" : "reorder_to_linear", ReorderToLinear<kLast>{p, operands[0], operands[1]},
-              p.n * static_cast<std::int64_t>(p.c) * p.pixels, stream);
+int reorder_to_linear(const Call& call) {
+  const auto p = load_params<ReorderParams>(call.params);
+  return each(kLast ? "reorder_to_last" : "reorder_to_linear",
+              ReorderToLinear<kLast>{p, call.operands[0], call.operands[1]},
+              p.n * static_cast<std::int64_t>(p.c) * p.pixels, call);
 }
 
 struct ChannelGather {
@@ -60,10 +61,11 @@ struct ChannelGather {
     at<float>(y)[i] = value;
   }
 };
-int channel_gather(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<ChannelGatherParams>(params);
-  return each("channel_gather", ChannelGather{p, operands[0], operands[1], operands[2], operands[3]},
-              p.n * blocks_on_host(p.c_out) * kBlock * p.pixels, stream);
+int channel_gather(const Call& call) {
+  const auto p = load_params<ChannelGatherParams>(call.params);
+  return each("channel_gather",
+              ChannelGather{p, call.operands[0], call.operands[1], call.operands[2], call.operands[3]},
+              p.n * blocks_on_host(p.c_out) * kBlock * p.pixels, call);
 }
 
 struct ChannelCopy {
@@ -80,10 +82,11 @@ struct ChannelCopy {
         copied ? at<const float>(x)[blocked(image, channel - p.to + p.from, pixel, p.c_in, p.pixels)] : 0.0F;
   }
 };
-int channel_copy(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<ChannelCopyParams>(params);
+int channel_copy(const Call& call) {
+  const auto p = load_params<ChannelCopyParams>(call.params);
   const std::int64_t touched = blocks_on_host(static_cast<std::int64_t>(p.to) + p.count) - p.to / kBlock;
-  return each("channel_copy", ChannelCopy{p, operands[0], operands[1]}, p.n * touched * p.pixels * kBlock, stream);
+  return each("channel_copy", ChannelCopy{p, call.operands[0], call.operands[1]}, p.n * touched * p.pixels * kBlock,
+              call);
 }
 
 // A pixel: the largest value, exponentials of the distances to it, their sum in ascending order, quotients.
@@ -107,9 +110,9 @@ struct SoftmaxChannels {
     for (std::int64_t c = p.c; c < blocks_of(p.c) * kBlock; ++c) out[place(c)] = 0;
   }
 };
-int softmax_channels(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<ReorderParams>(params);
-  return each("softmax_channels", SoftmaxChannels{p, operands[0], operands[1]}, p.n * p.pixels, stream);
+int softmax_channels(const Call& call) {
+  const auto p = load_params<ReorderParams>(call.params);
+  return each("softmax_channels", SoftmaxChannels{p, call.operands[0], call.operands[1]}, p.n * p.pixels, call);
 }
 
 }  // namespace

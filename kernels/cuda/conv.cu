@@ -24,7 +24,9 @@ constexpr std::uint32_t kPixels = 16;
 constexpr std::uint32_t kTileBytes = kPixels * (kWarp + 2) * 4;  // inputs, then the first row and column of each pixel
 
 template <bool kMapped>
-TAKT_KERNEL void conv_tiled_kernel(MappedConvParams m, Address x, Address weights, Address residual, Address y) {
+TAKT_KERNEL void conv_tiled_kernel(MappedConvParams m, Address x, Address weights, Address residual, Address y,
+                                   Conditions conditions) {
+  if (!hold(conditions)) return;
   const ConvParams& p = m.conv;
   auto* const tile = shared_memory<float>();
   auto* const rows = reinterpret_cast<std::int32_t*>(tile + kPixels * kWarp);
@@ -107,7 +109,7 @@ TAKT_KERNEL void conv_tiled_kernel(MappedConvParams m, Address x, Address weight
 }
 
 template <bool kMapped>
-int conv_tiled(const MappedConvParams& m, const Address* operands, Stream stream) {
+int conv_tiled(const MappedConvParams& m, const Call& call) {
   const ConvParams& p = m.conv;
   const std::int64_t pixels = static_cast<std::int64_t>(p.h_out) * p.w_out;
   Grid grid;
@@ -116,16 +118,16 @@ int conv_tiled(const MappedConvParams& m, const Address* operands, Stream stream
   grid.blocks_z = static_cast<std::uint32_t>(p.n);
   grid.threads_x = kWarps * kWarp;
   grid.shared_bytes = kTileBytes;
-  return launch(kMapped ? "conv_mapped" : "conv_tiled", conv_tiled_kernel<kMapped>, grid, stream, m, operands[0],
-                operands[1], operands[2], operands[3]);
+  return launch(kMapped ? "conv_mapped" : "conv_tiled", conv_tiled_kernel<kMapped>, grid, call.stream, m,
+                call.operands[0], call.operands[1], call.operands[2], call.operands[3], call.conditions);
 }
 
-int conv_direct(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<ConvParams>(params);
-  return conv_tiled<false>({p, p.c_in, 0}, operands, stream);
+int conv_direct(const Call& call) {
+  const auto p = load_params<ConvParams>(call.params);
+  return conv_tiled<false>({p, p.c_in, 0}, call);
 }
-int conv_mapped(const void* params, const Address* operands, Stream stream) {
-  return conv_tiled<true>(load_params<MappedConvParams>(params), operands, stream);
+int conv_mapped(const Call& call) {
+  return conv_tiled<true>(load_params<MappedConvParams>(call.params), call);
 }
 
 // A thread is an output channel of a pixel and reads its own inputs: depthwise and other groups, and the few channels
@@ -169,11 +171,11 @@ struct PlainConv {
 };
 
 template <bool kLinear>
-int conv_plain(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<ConvParams>(params);
+int conv_plain(const Call& call) {
+  const auto p = load_params<ConvParams>(call.params);
   return each(kLinear ? "conv_first" : "conv_grouped",
-              PlainConv<kLinear>{p, operands[0], operands[1], operands[2], operands[3]},
-              p.n * blocks_on_host(p.c_out) * p.h_out * p.w_out * kBlock, stream);
+              PlainConv<kLinear>{p, call.operands[0], call.operands[1], call.operands[2], call.operands[3]},
+              p.n * blocks_on_host(p.c_out) * p.h_out * p.w_out * kBlock, call);
 }
 
 // Packed weights: for every phase of rows and of columns, every block: bias, then the taps of the phase (cpu/params.h).
@@ -230,10 +232,10 @@ struct ConvTranspose {
   }
 };
 
-int conv_transpose(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<ConvParams>(params);
-  return each("conv_transpose", ConvTranspose{p, operands[0], operands[1], operands[2]},
-              p.n * blocks_on_host(p.c_out) * p.h_out * p.w_out * kBlock, stream);
+int conv_transpose(const Call& call) {
+  const auto p = load_params<ConvParams>(call.params);
+  return each("conv_transpose", ConvTranspose{p, call.operands[0], call.operands[1], call.operands[2]},
+              p.n * blocks_on_host(p.c_out) * p.h_out * p.w_out * kBlock, call);
 }
 
 }  // namespace

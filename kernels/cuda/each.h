@@ -17,6 +17,13 @@ TAKT_DEVICE T* at(const Address& address) {
 }
 TAKT_DEVICE bool is_absent(const Address& address) { return address.fixed == nullptr && address.bound == nullptr; }
 
+TAKT_DEVICE bool hold(const Conditions& conditions) {
+  for (int i = 0; i < conditions.count; ++i) {
+    if ((*at<const std::uint8_t>(conditions.flags[i]) != 0) != conditions.when[i]) return false;
+  }
+  return true;
+}
+
 template <class Params>
 Params load_params(const void* params) {
   Params p;
@@ -61,18 +68,18 @@ TAKT_DEVICE float activate(cpu::Activation activation, float x, float alpha, flo
 inline constexpr std::uint32_t kThreads = 256;
 
 template <class Element>
-TAKT_KERNEL void each_kernel(Element element, std::int64_t count) {
+TAKT_KERNEL void each_kernel(Element element, std::int64_t count, Conditions conditions) {
   const std::int64_t i = static_cast<std::int64_t>(block_x()) * kThreads + thread_x();
-  if (i < count) element(i);
+  if (i < count && hold(conditions)) element(i);
 }
 
 // element(i) for i in [0, count), each by a thread of its own.
 template <class Element>
-int each(const char* name, const Element& element, std::int64_t count, Stream stream) {
+int each(const char* name, const Element& element, std::int64_t count, const Call& call) {
   Grid grid;
   grid.blocks_x = static_cast<std::uint32_t>((count + kThreads - 1) / kThreads);
   grid.threads_x = kThreads;
-  return launch(name, each_kernel<Element>, grid, stream, element, count);
+  return launch(name, each_kernel<Element>, grid, call.stream, element, count, call.conditions);
 }
 
 struct DeviceHalf {

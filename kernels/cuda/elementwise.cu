@@ -33,10 +33,10 @@ struct UnaryOf {
     at<float>(y)[i] = hole ? 0.0F : of(at<const float>(x)[i]);
   }
 };
-int unary(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<UnaryParams>(params);
+int unary(const Call& call) {
+  const auto p = load_params<UnaryParams>(call.params);
   const std::int64_t channels = p.blocked == 1 ? blocks_on_host(p.c) * kBlock : p.c;
-  return each("unary", UnaryOf{p, operands[0], operands[1]}, p.n * channels * p.pixels, stream);
+  return each("unary", UnaryOf{p, call.operands[0], call.operands[1]}, p.n * channels * p.pixels, call);
 }
 
 // NaN of either operand is the result of a minimum and a maximum.
@@ -74,10 +74,11 @@ struct BinaryOf {
     at<float>(y)[i] = p.swapped == 1 ? combine(p.op, right, left) : combine(p.op, left, right);
   }
 };
-int binary(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<BinaryParams>(params);
+int binary(const Call& call) {
+  const auto p = load_params<BinaryParams>(call.params);
   const std::int64_t channels = p.blocked == 1 ? blocks_on_host(p.c) * kBlock : p.c;
-  return each("binary", BinaryOf{p, operands[0], operands[1], operands[2]}, p.n * channels * p.pixels, stream);
+  return each("binary", BinaryOf{p, call.operands[0], call.operands[1], call.operands[2]}, p.n * channels * p.pixels,
+              call);
 }
 
 struct BroadcastOf {
@@ -94,11 +95,11 @@ struct BroadcastOf {
     at<float>(y)[i] = combine(p.op, at<const float>(a)[from_a], at<const float>(b)[from_b]);
   }
 };
-int binary_broadcast(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<BroadcastParams>(params);
+int binary_broadcast(const Call& call) {
+  const auto p = load_params<BroadcastParams>(call.params);
   std::int64_t count = 1;
   for (int d = 0; d < p.rank; ++d) count *= p.dims[d];
-  return each("binary_broadcast", BroadcastOf{p, operands[0], operands[1], operands[2]}, count, stream);
+  return each("binary_broadcast", BroadcastOf{p, call.operands[0], call.operands[1], call.operands[2]}, count, call);
 }
 
 }  // namespace

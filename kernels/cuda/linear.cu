@@ -31,9 +31,9 @@ struct Softmax {
     for (std::int64_t k = 0; k < p.axis; ++k) out[k * p.inner] /= sum;
   }
 };
-int softmax(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<SoftmaxParams>(params);
-  return each("softmax", Softmax{p, operands[0], operands[1]}, p.outer * p.inner, stream);
+int softmax(const Call& call) {
+  const auto p = load_params<SoftmaxParams>(call.params);
+  return each("softmax", Softmax{p, call.operands[0], call.operands[1]}, p.outer * p.inner, call);
 }
 
 struct ReduceMean {
@@ -46,9 +46,9 @@ struct ReduceMean {
     at<float>(y)[i] = sum / static_cast<float>(p.axis);
   }
 };
-int reduce_mean(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<SoftmaxParams>(params);
-  return each("reduce_mean", ReduceMean{p, operands[0], operands[1]}, p.outer * p.inner, stream);
+int reduce_mean(const Call& call) {
+  const auto p = load_params<SoftmaxParams>(call.params);
+  return each("reduce_mean", ReduceMean{p, call.operands[0], call.operands[1]}, p.outer * p.inner, call);
 }
 
 struct LayerNorm {
@@ -74,9 +74,10 @@ struct LayerNorm {
     }
   }
 };
-int layer_norm(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<LayerNormParams>(params);
-  return each("layer_norm", LayerNorm{p, operands[0], operands[1], operands[2], operands[3]}, p.outer, stream);
+int layer_norm(const Call& call) {
+  const auto p = load_params<LayerNormParams>(call.params);
+  return each("layer_norm", LayerNorm{p, call.operands[0], call.operands[1], call.operands[2], call.operands[3]},
+              p.outer, call);
 }
 
 struct Gemm {
@@ -98,9 +99,10 @@ struct Gemm {
     at<float>(y)[i] = activate(p.activation, sum, p.alpha, p.beta);
   }
 };
-int gemm(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<GemmParams>(params);
-  return each("gemm", Gemm{p, operands[0], operands[1], operands[2], operands[3]}, p.batch * p.m * p.n, stream);
+int gemm(const Call& call) {
+  const auto p = load_params<GemmParams>(call.params);
+  return each("gemm", Gemm{p, call.operands[0], call.operands[1], call.operands[2], call.operands[3]},
+              p.batch * p.m * p.n, call);
 }
 
 }  // namespace

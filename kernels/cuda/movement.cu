@@ -41,12 +41,12 @@ struct StridedCopy {
     at<Word>(y)[to] = at<const Word>(x)[from];
   }
 };
-int strided_copy(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<StridedCopyParams>(params);
+int strided_copy(const Call& call) {
+  const auto p = load_params<StridedCopyParams>(call.params);
   std::int64_t count = 1;
   for (int d = 0; d < p.rank; ++d) count *= p.dims[d];
   return with_word(p.element_bytes, [&](auto word) {
-    return each("strided_copy", StridedCopy<decltype(word)>{p, operands[0], operands[1]}, count, stream);
+    return each("strided_copy", StridedCopy<decltype(word)>{p, call.operands[0], call.operands[1]}, count, call);
   });
 }
 
@@ -56,11 +56,11 @@ struct Fill {
   Address y;
   TAKT_DEVICE void operator()(std::int64_t i) const { at<Word>(y)[i] = value; }
 };
-int fill(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<FillParams>(params);
+int fill(const Call& call) {
+  const auto p = load_params<FillParams>(call.params);
   return with_word(p.element_bytes, [&](auto word) {
     using Word = decltype(word);
-    return each("fill", Fill<Word>{static_cast<Word>(p.value), operands[0]}, p.elements, stream);
+    return each("fill", Fill<Word>{static_cast<Word>(p.value), call.operands[0]}, p.elements, call);
   });
 }
 
@@ -76,11 +76,11 @@ struct Gather {
     at<Word>(y)[i] = found ? at<const Word>(x)[(outer * p.axis + index) * p.inner + j] : Word{0};
   }
 };
-int gather(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<GatherParams>(params);
+int gather(const Call& call) {
+  const auto p = load_params<GatherParams>(call.params);
   return with_word(p.element_bytes, [&](auto word) {
-    return each("gather", Gather<decltype(word)>{p, operands[0], operands[1], operands[2]}, p.outer * p.count * p.inner,
-                stream);
+    return each("gather", Gather<decltype(word)>{p, call.operands[0], call.operands[1], call.operands[2]},
+                p.outer * p.count * p.inner, call);
   });
 }
 
@@ -124,11 +124,11 @@ struct Cast {
     }
   }
 };
-int cast(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<CastParams>(params);
+int cast(const Call& call) {
+  const auto p = load_params<CastParams>(call.params);
   return with_type(p.from, [&](auto from) {
     return with_type(p.to, [&](auto to) {
-      return each("cast", Cast<decltype(from), decltype(to)>{operands[0], operands[1]}, p.elements, stream);
+      return each("cast", Cast<decltype(from), decltype(to)>{call.operands[0], call.operands[1]}, p.elements, call);
     });
   });
 }
@@ -141,11 +141,12 @@ struct Select {
     at<Word>(y)[i] = from[i];
   }
 };
-int select(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<SelectParams>(params);
+int select(const Call& call) {
+  const auto p = load_params<SelectParams>(call.params);
   return with_word(p.element_bytes, [&](auto word) {
-    return each("select", Select<decltype(word)>{operands[0], operands[1], operands[2], operands[3]}, p.elements,
-                stream);
+    return each("select",
+                Select<decltype(word)>{call.operands[0], call.operands[1], call.operands[2], call.operands[3]},
+                p.elements, call);
   });
 }
 

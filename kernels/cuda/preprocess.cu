@@ -38,11 +38,11 @@ struct PreprocessPixel {
   }
 };
 
-int preprocess(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<Preprocess>(params);
+int preprocess(const Call& call) {
+  const auto p = load_params<Preprocess>(call.params);
   const Placement inside = placement(p.fit, p.source_width, p.source_height, p.width, p.height);
-  return each("preprocess", PreprocessPixel{p, inside, operands[0], operands[1]},
-              static_cast<std::int64_t>(p.height) * p.width, stream);
+  return each("preprocess", PreprocessPixel{p, inside, call.operands[0], call.operands[1]},
+              static_cast<std::int64_t>(p.height) * p.width, call);
 }
 
 }  // namespace

@@ -63,10 +63,10 @@ struct Pool {
 };
 
 template <bool kMax>
-int pool(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<PoolParams>(params);
-  return each(kMax ? "max_pool" : "average_pool", Pool<kMax>{p, operands[0], operands[1]},
-              p.n * blocks_on_host(p.c) * p.h_out * p.w_out * kBlock, stream);
+int pool(const Call& call) {
+  const auto p = load_params<PoolParams>(call.params);
+  return each(kMax ? "max_pool" : "average_pool", Pool<kMax>{p, call.operands[0], call.operands[1]},
+              p.n * blocks_on_host(p.c) * p.h_out * p.w_out * kBlock, call);
 }
 
 struct GlobalAveragePool {
@@ -81,10 +81,10 @@ struct GlobalAveragePool {
     at<float>(y)[i] = to.hole ? 0.0F : sum / static_cast<float>(p.pixels);
   }
 };
-int global_average_pool(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<ReorderParams>(params);
-  return each("global_average_pool", GlobalAveragePool{p, operands[0], operands[1]}, p.n * blocks_on_host(p.c) * kBlock,
-              stream);
+int global_average_pool(const Call& call) {
+  const auto p = load_params<ReorderParams>(call.params);
+  return each("global_average_pool", GlobalAveragePool{p, call.operands[0], call.operands[1]},
+              p.n * blocks_on_host(p.c) * kBlock, call);
 }
 
 template <bool kLinear>
@@ -121,10 +121,11 @@ struct Resize {
 };
 
 template <bool kLinear>
-int resize(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<ResizeParams>(params);
-  return each(kLinear ? "resize_linear" : "resize_nearest", Resize<kLinear>{p, operands[0], operands[1], operands[2]},
-              p.n * blocks_on_host(p.c) * p.h_out * p.w_out * kBlock, stream);
+int resize(const Call& call) {
+  const auto p = load_params<ResizeParams>(call.params);
+  return each(kLinear ? "resize_linear" : "resize_nearest",
+              Resize<kLinear>{p, call.operands[0], call.operands[1], call.operands[2]},
+              p.n * blocks_on_host(p.c) * p.h_out * p.w_out * kBlock, call);
 }
 
 // Input position behind an output position; -1: padding.
@@ -152,9 +153,10 @@ struct Pad {
     at<float>(y)[i] = value;
   }
 };
-int pad(const void* params, const Address* operands, Stream stream) {
-  const auto p = load_params<PadParams>(params);
-  return each("pad", Pad{p, operands[0], operands[1]}, p.n * blocks_on_host(p.c) * p.h_out * p.w_out * kBlock, stream);
+int pad(const Call& call) {
+  const auto p = load_params<PadParams>(call.params);
+  return each("pad", Pad{p, call.operands[0], call.operands[1]}, p.n * blocks_on_host(p.c) * p.h_out * p.w_out * kBlock,
+              call);
 }
 
 }  // namespace

@@ -18,8 +18,23 @@ struct Address {
   std::uint64_t offset = 0;           // behind *bound
 };
 
-// Puts a call into a stream. 0, or the number of the CUDA error. Parameters are those that check() has accepted.
-using Launch = int (*)(const void* params, const Address* operands, void* stream);
+// Bools of one element that are asked when a kernel runs: it does nothing unless each is what it must be.
+inline constexpr int kMostConditions = 4;
+struct Conditions {
+  int count = 0;
+  Address flags[kMostConditions];
+  bool when[kMostConditions] = {};
+};
+
+// Parameters are those that check() has accepted.
+struct Call {
+  const void* params = nullptr;
+  const Address* operands = nullptr;
+  Conditions conditions;
+  void* stream = nullptr;  // cudaStream_t; the harness has none
+};
+// Puts a call into its stream. 0, or the number of the CUDA error.
+using Launch = int (*)(const Call& call);
 
 // nullptr: there is none for this kernel. The same ids in each body.
 namespace device {

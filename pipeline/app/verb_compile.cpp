@@ -50,7 +50,7 @@ Result<kernels::Target> target_of(const std::string& name) {
     return best;
   }
   std::vector<std::string> known;
-  for (const auto target : {kernels::Target::kAvx2, kernels::Target::kAvx512, kernels::Target::kNeon}) {
+  for (const auto target : kernels::kTargets) {
     if (name == kernels::name_of(target)) return target;
     known.emplace_back(kernels::name_of(target));
   }

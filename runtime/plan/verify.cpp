@@ -100,7 +100,7 @@ class Verifier {
   }
 
   static bool known(kernels::Target target) {
-    return target == kernels::Target::kAvx2 || target == kernels::Target::kAvx512 || target == kernels::Target::kNeon;
+    return !kernels::kernels_of(target).empty();
   }
 
   // Checked counterpart of kernels::bytes_of.

@@ -14,7 +14,7 @@ namespace takt::test {
 
 inline std::vector<kernels::Target> targets_of_this_machine() {
   std::vector<kernels::Target> out;
-  for (const auto target : {kernels::Target::kAvx2, kernels::Target::kAvx512, kernels::Target::kNeon}) {
+  for (const auto target : kernels::kTargets) {
     if (kernels::unsupported(target) == nullptr) out.push_back(target);
   }
   return out;
@@ -44,32 +44,50 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
   return out;
 }
 
-// Outputs by slot. Outputs and arena begin filled with `fill`: a byte that is read before it is written shows.
+// Outputs by slot. Outputs and arena begin filled with `fill`: a byte that is read before it is written shows. On a
+// device whose callers do not run the calls the job is one submission.
 inline std::vector<std::vector<std::byte>> run_plan(const std::shared_ptr<const plan::Plan>& plan,
                                                     const std::vector<std::vector<std::byte>>& inputs, int parts = 1,
-                                                    int fill = 0x7f) {
+                                                    int fill = 0x7f, device::Device& device = device::cpu()) {
   AlignedBytes arena(plan->description().arena_bytes + 64);
   std::memset(arena.span().data(), fill, arena.span().size());
-  auto session = exec::Session::create(plan, arena.span());
+  exec::Placement placement;
+  placement.device = &device;
+  placement.arena = arena.span();
+  // What a device that watches its memory is given beside its own.
+  std::vector<std::unique_ptr<device::Memory>> lent;
+  const auto lend = [&](std::span<std::byte> bytes) {
+    auto memory = device.import_host(bytes);
+    EXPECT_TRUE(memory) << memory.error().message;
+    if (memory) lent.push_back(*std::move(memory));
+  };
+  if (!device.properties().callers_run) lend(arena.span());
+  auto session = exec::Session::create(plan, placement);
   EXPECT_TRUE(session) << session.error().message;
   if (!session) return {};
   std::vector<AlignedBytes> in, out;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     in.emplace_back(inputs[i].size());
     std::memcpy(in.back().span().data(), inputs[i].data(), inputs[i].size());
+    lend(in.back().span());
     const Status bound = (*session)->bind_input(i, in.back().span());
     EXPECT_TRUE(bound) << bound.error().message;
   }
   for (std::size_t i = 0; i < plan->description().outputs.size(); ++i) {
     out.emplace_back(plan->description().tensors[plan->description().outputs[i]].bytes);
     std::memset(out.back().span().data(), fill, out.back().span().size());
+    lend(out.back().span());
     const Status bound = (*session)->bind_output(i, out.back().span());
     EXPECT_TRUE(bound) << bound.error().message;
   }
   const Status ready = (*session)->ready(parts);
   EXPECT_TRUE(ready) << ready.error().message;
-  for (std::size_t step = 0; step < (*session)->steps(); ++step) {
-    for (int part = parts - 1; part >= 0; --part) (*session)->run_step(step, part, parts);
+  if (!device.properties().callers_run) {
+    EXPECT_EQ((*session)->run(), (*session)->steps());
+  } else {
+    for (std::size_t step = 0; step < (*session)->steps(); ++step) {
+      for (int part = parts - 1; part >= 0; --part) (*session)->run_step(step, part, parts);
+    }
   }
   std::vector<std::vector<std::byte>> results;
   for (AlignedBytes& bytes : out) results.emplace_back(bytes.span().begin(), bytes.span().end());

@@ -23,6 +23,7 @@ constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kRoom = 4096;
 constexpr std::size_t kMostFindings = 64;
 constexpr std::uint32_t kMostThreads = 1024;
+constexpr std::uint32_t kMostShared = 163 * 1024;  // sm_87: CUDA C++ Programming Guide, compute capabilities
 // What an asynchronous copy's destination holds until it lands: NaN as a float, far out of range as an index.
 constexpr int kPoison = 0xff;
 
@@ -68,7 +69,14 @@ struct Entry {
   }
 };
 
-Machine::Impl::Impl(const Options& options) : options_(options), random_state_(options.seed) {}
+Machine::Impl::Impl(const Options& options) : options_(options), random_state_(options.seed) {
+  // For any block, so that launches without checks allocate nothing.
+  fibres_.reserve(kMostThreads);
+  stacks_.reserve(kMostThreads);
+  order_.reserve(kMostThreads);
+  warp_barriers_.reserve(kMostThreads / 32);
+  shared_.reserve(kMostShared + 2 * kRoom);
+}
 
 Machine::Impl::~Impl() {
   for (std::byte* const stack : stacks_) munmap(stack - kPageBytes, kStackBytes + kPageBytes);
@@ -90,10 +98,12 @@ void Machine::Impl::run(const char* kernel, const Launch& launch, void (*body)(c
   closure_ = closure;
   const std::uint64_t threads = std::uint64_t{launch.threads.x} * launch.threads.y * launch.threads.z;
   const std::uint64_t blocks = std::uint64_t{launch.blocks.x} * launch.blocks.y * launch.blocks.z;
-  if (threads == 0 || threads > kMostThreads || threads % 32 != 0 || blocks == 0 || launch.blocks.x > 0x7fffffffU ||
-      launch.blocks.y > 65535 || launch.blocks.z > 65535) {
+  if (threads == 0 || threads > kMostThreads || threads % 32 != 0 || blocks == 0 || launch.shared_bytes > kMostShared ||
+      launch.blocks.x > 0x7fffffffU || launch.blocks.y > 65535 || launch.blocks.z > 65535) {
     find(Finding::Kind::kLaunch, nullptr,
-         "is launched with blocks " + text_of(launch.blocks) + " of threads " + text_of(launch.threads), {}, nullptr);
+         "is launched with blocks " + text_of(launch.blocks) + " of threads " + text_of(launch.threads) + " and " +
+             std::to_string(launch.shared_bytes) + " bytes of shared memory",
+         {}, nullptr);
     return;
   }
   while (stacks_.size() < threads) stacks_.push_back(new_stack());
@@ -501,6 +511,15 @@ std::byte* Machine::allocate(std::size_t bytes, const std::string& name, std::by
   std::byte* const start = allocation.start;
   impl_->allocations_.emplace(start, std::move(allocation));
   return start;
+}
+
+void Machine::lend(std::byte* start, std::size_t bytes, const std::string& name) {
+  Allocation allocation;
+  allocation.start = start;
+  allocation.bytes = bytes;
+  allocation.name = name;
+  if (impl_->options_.check) allocation.shadow.resize(bytes);
+  impl_->allocations_.insert_or_assign(start, std::move(allocation));
 }
 
 void Machine::free(std::byte* start) {

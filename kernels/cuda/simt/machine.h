@@ -32,7 +32,7 @@ struct Allocation {
   std::byte* start = nullptr;
   std::size_t bytes = 0;
   std::string name;
-  std::byte* raw = nullptr;  // with the room around it
+  std::byte* raw = nullptr;  // with the room around it; nullptr: lent
   std::size_t raw_bytes = 0;
   std::vector<Shadow> shadow;  // by byte, in checking mode
 };

@@ -92,6 +92,8 @@ class Machine {
   // touch this memory and no other. Lives as long as the machine or until free().
   std::byte* allocate(std::size_t bytes, const std::string& name, std::byte fill = std::byte{0});
   void free(std::byte* start);
+  // Memory of somebody else that kernels may touch until free().
+  void lend(std::byte* start, std::size_t bytes, const std::string& name);
 
   // What kernels did wrong since the last call, at most 64, one for each place in the source and kind.
   std::vector<Finding> take_findings();

@@ -136,7 +136,7 @@ TEST(Lower, SameBytesOnEveryCall) {
   RandomNet net(11);
   for (int i = 0; i < 30; ++i) net.grow();
   const ir::Graph graph = net.finish();
-  for (const auto target : {kernels::Target::kAvx2, kernels::Target::kAvx512, kernels::Target::kNeon}) {
+  for (const auto target : kernels::kTargets) {
     compiler::Options options;
     options.target = target;
     const auto once = compiler::compile(graph, {}, options), again = compiler::compile(graph, {}, options);

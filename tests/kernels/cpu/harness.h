@@ -174,7 +174,7 @@ inline Bytes run(Target target, const Call& call, const std::vector<Bytes>& inpu
   const cuda::Launch launch = cuda::simt_checked::launch_of(call.id);
   EXPECT_NE(launch, nullptr) << kernel->name;
   if (launch == nullptr) return {};
-  EXPECT_EQ(launch(call.params.data(), addresses.data(), nullptr), 0);
+  EXPECT_EQ(launch({call.params.data(), addresses.data(), {}, nullptr}), 0);
   for (const simt::Finding& finding : machine.take_findings()) ADD_FAILURE() << finding.text;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (static_cast<int>(i) == alias) continue;

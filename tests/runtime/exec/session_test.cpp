@@ -94,7 +94,7 @@ TEST_F(SessionTest, BindingsAreChecked) {
 }
 
 TEST_F(SessionTest, AnotherMachinesPlanIsRefusedInWords) {
-  for (const auto target : {kernels::Target::kAvx2, kernels::Target::kAvx512, kernels::Target::kNeon}) {
+  for (const auto target : kernels::kTargets) {
     const auto session = Session::create(parsed(small_plan(target)));
     if (kernels::unsupported(target) == nullptr) {
       EXPECT_TRUE(session);
