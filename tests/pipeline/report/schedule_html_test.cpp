@@ -4,6 +4,7 @@
 #include <set>
 
 #include "pipeline/report/schedule_html.h"
+#include "scheduler/analysis/validate.h"
 #include "scheduler/synthesis/synthesis.h"
 #include "tests/scheduler/synthesis/segments.h"
 
