@@ -1,5 +1,6 @@
 #include "runtime/base/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 #include <cmath>
 #include <map>
@@ -86,6 +87,40 @@ std::optional<YAML::Mark> first_control(const std::string& text) {
   return std::nullopt;
 }
 
+// Where the content of a document begins.
+class Beginning : public YAML::EventHandler {
+ public:
+  std::optional<YAML::Mark> mark;
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& at, YAML::anchor_t) override { note(at); }
+  void OnAlias(const YAML::Mark& at, YAML::anchor_t) override { note(at); }
+  void OnScalar(const YAML::Mark& at, const std::string&, YAML::anchor_t, const std::string&) override { note(at); }
+  void OnSequenceStart(const YAML::Mark& at, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    note(at);
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& at, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    note(at);
+  }
+  void OnMapEnd() override {}
+
+ private:
+  void note(const YAML::Mark& at) {
+    if (!mark) mark = at;
+  }
+};
+
+// yaml-cpp's LoadAll does not end where a file's rest is no document; two are enough to know.
+std::optional<YAML::Mark> second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Beginning first, second;
+  if (!parser.HandleNextDocument(first) || !parser.HandleNextDocument(second)) return std::nullopt;
+  return second.mark;
+}
+
 // Walks a whole document once. yaml-cpp keeps both of two equal keys silently; a strict reader must not. It also
 // accepts aliases that contain themselves, or that double in size at every level: a walk of those would not end.
 struct Examination {
@@ -133,12 +168,10 @@ Result<YamlDocument> YamlDocument::parse(const std::string& text, const std::str
     return fail(Code::kConfiguration, place(*control) + "a control character; is this a text file?");
   }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      return fail(Code::kConfiguration,
-                  place(documents[1].Mark()) + "a second document begins here; give it a file of its own");
+    impl->root = YAML::Load(text);
+    if (const auto second = second_document(text)) {
+      return fail(Code::kConfiguration, place(*second) + "a second document begins here; give it a file of its own");
     }
-    if (!documents.empty()) impl->root = documents.front();
   } catch (const YAML::Exception& e) {
     return fail(Code::kConfiguration, place(e.mark) + "not valid YAML: " + e.msg);
   }

@@ -1,8 +1,9 @@
 // A plan end to end on a GPU beside the CPU: equal bytes, times, memory. One JSON on standard output.
-//   device_compare cuda|cuda-host MODEL.onnx...
+//   device_compare cuda|cuda-host MODEL.onnx[:NAME=NUMBER...]...     symbolic dimensions after colons
 // Exit codes: 0 equal everywhere, 1 something differs, 2 usage, 5 no such device.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -116,9 +117,16 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Result<json> compare(device::Device& device, const std::string& file, bool* equal) {
-  TAKT_ASSIGN(const std::string onnx, read_file(file));
+Result<json> compare(device::Device& device, const std::string& argument, bool* equal) {
   compiler::Options options;
+  std::string file = argument;
+  for (std::size_t colon = file.rfind(':'); colon != std::string::npos; colon = file.rfind(':')) {
+    const std::size_t equals = file.find('=', colon);
+    if (equals == std::string::npos) return fail(Code::kUsage, "a dimension is NAME=NUMBER");
+    options.dims[file.substr(colon + 1, equals - colon - 1)] = std::strtoll(file.c_str() + equals + 1, nullptr, 10);
+    file.resize(colon);
+  }
+  TAKT_ASSIGN(const std::string onnx, read_file(file));
   options.target = device.unsupported(kernels::Target::kCudaSm90) == nullptr ? kernels::Target::kCudaSm90
                                                                              : kernels::Target::kCudaSm87;
   const auto bytes_of = std::as_bytes(std::span(onnx.data(), onnx.size()));
@@ -145,7 +153,7 @@ Result<json> compare(device::Device& device, const std::string& file, bool* equa
 
 int main_of(const std::vector<std::string>& arguments) {
   if (arguments.size() < 2 || (arguments[0] != "cuda" && arguments[0] != "cuda-host")) {
-    std::fprintf(stderr, "device_compare cuda|cuda-host MODEL.onnx...\n");
+    std::fprintf(stderr, "device_compare cuda|cuda-host MODEL.onnx[:NAME=NUMBER...]...\n");
     return 2;
   }
   auto device = device_of(arguments[0]);

@@ -51,7 +51,7 @@ TEST_P(Faults, AreBorneAsTheFileSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, Faults, ::testing::ValuesIn(scenarios()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 TEST_F(Faults, WhatIsNotMetIsSaidAndIsAFailedGate) {
   const std::string file = path("wrong.yaml");
