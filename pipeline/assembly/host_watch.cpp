@@ -82,7 +82,7 @@ void HostWatch::stop() {
 
 void HostWatch::loop() {
   std::vector<Duration> stolen = stolen_times(proc_stat(), cpus_);
-  HostTime last = host_now();
+  HostTime last = host_now(), before_last = last;
   std::int64_t continued = 0;
   bool end = false;
   while (!end) {
@@ -93,8 +93,10 @@ void HostWatch::loop() {
     const HostTime now = host_now();
     const std::int64_t continued_now = continued_ns.load();
     if (continued_now != continued) {
-      // It stood still from some moment behind the last look until it was continued.
-      found_.push_back({last, {continued_now}, -1, HostTime{continued_now} - last});
+      // It stood still from some moment behind a look until it was continued: behind the last one, or the one before
+      // where the signal's handler ran later than the look that followed.
+      const HostTime from = HostTime{continued_now} - last < kLook ? before_last : last;
+      found_.push_back({from, {continued_now}, -1, HostTime{continued_now} - from});
       continued = continued_now;
     }
     std::vector<Duration> stolen_now = stolen_times(proc_stat(), cpus_);
@@ -103,6 +105,7 @@ void HostWatch::loop() {
       if (lost.ns > 0) found_.push_back({last, now, static_cast<std::int32_t>(i), lost});
     }
     stolen = std::move(stolen_now);
+    before_last = last;
     last = now;
   }
   timespec cpu{};
