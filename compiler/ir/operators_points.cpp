@@ -244,11 +244,12 @@ Result<OperatorCall> describe_top_k_decode(const OperatorInputs& in) {
       p, {tensor(DType::kF32, {p.k, kernels::kBoxColumns}), vector_f32, vector_i32, vector_i32, kScalar, kScalar});
 }
 void run_top_k_decode(const void* params, const Operand* o) {
+  const auto p = load<kernels::TopKDecodeParams>(params);
   reference::top_k_decode(
-      load<kernels::TopKDecodeParams>(params),
-      {data<const float>(o[0]), data<const float>(o[1]), data<const float>(o[2]), data<const float>(o[3]),
-       data<const float>(o[4]), data<const float>(o[5]), data<float>(o[6]), data<float>(o[7]), data<std::int32_t>(o[8]),
-       data<std::int32_t>(o[9]), data<std::int32_t>(o[10]), data<std::int32_t>(o[11])});
+      p, {data<const float>(o[0]), data<const float>(o[1]), data<const float>(o[2]), data<const float>(o[3]),
+          data<const float>(o[4]), p.velocity == 1 ? data<const float>(o[5]) : nullptr, data<float>(o[6]),
+          data<float>(o[7]), data<std::int32_t>(o[8]), data<std::int32_t>(o[9]), data<std::int32_t>(o[10]),
+          data<std::int32_t>(o[11])});
 }
 
 Result<OperatorCall> describe_nms(const OperatorInputs& in) {

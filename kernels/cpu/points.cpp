@@ -124,11 +124,12 @@ void run_pillar_encode(const void* params, const Operand* o, int part, int parts
 
 void run_top_k_decode(const void* params, const Operand* o, int part, int /*parts*/) {
   if (part != 0) return;
+  const auto p = load_params<TopKDecodeParams>(params);
   reference::top_k_decode(
-      load_params<TopKDecodeParams>(params),
-      {data<const float>(o[0]), data<const float>(o[1]), data<const float>(o[2]), data<const float>(o[3]),
-       data<const float>(o[4]), data<const float>(o[5]), data<float>(o[6]), data<float>(o[7]), data<std::int32_t>(o[8]),
-       data<std::int32_t>(o[9]), data<std::int32_t>(o[10]), data<std::int32_t>(o[11])});
+      p, {data<const float>(o[0]), data<const float>(o[1]), data<const float>(o[2]), data<const float>(o[3]),
+          data<const float>(o[4]), p.velocity == 1 ? data<const float>(o[5]) : nullptr, data<float>(o[6]),
+          data<float>(o[7]), data<std::int32_t>(o[8]), data<std::int32_t>(o[9]), data<std::int32_t>(o[10]),
+          data<std::int32_t>(o[11])});
 }
 
 template <reference::Nearness nearness>

@@ -109,6 +109,7 @@ inline double cos(double x) {
 }
 
 inline double exp(double x) {
+  if (!(x == x)) return x;
   if (x > 710.0) return std::numeric_limits<double>::infinity();
   if (x < -708.0) return 0.0;  // denormal results are flushed: one setting everywhere
   const double k = std::floor(x * 1.4426950408889634 + 0.5);

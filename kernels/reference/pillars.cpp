@@ -79,7 +79,7 @@ void pillar_encode(const PillarParams& p, const PillarOperands& o, const float* 
   for (std::int64_t v = pillars * part / parts; v < pillars * (part + 1) / parts; ++v) {
     const std::int32_t n = pillar_rows(p, o, v, rows);
     for (std::int64_t c = 0; c < p.channels; ++c) {
-      float most = n < p.most ? std::max(bias[c], 0.0F) : 0.0F;
+      float most = n < p.most && bias[c] > 0.0F ? bias[c] : 0.0F;
       for (std::int32_t i = 0; i < n; ++i) {
         float sum = bias[c];
         for (std::int64_t f = 0; f < features; ++f)

@@ -247,7 +247,8 @@ Detected detections(const ListOf& list, std::span<const ListSource> sources, con
   if (source == nullptr || list.stamp_ns == kNever) return found;
   const bool fresh = clock.time_ns == kNever || list.stamp_ns >= clock.time_ns;
   const std::int64_t late_ns = fresh ? 0 : between(list.stamp_ns, clock.time_ns);
-  if (!(static_cast<double>(late_ns) <= model.late_limit_ns)) {
+  // A difference beyond 64 bits wraps below zero.
+  if (late_ns < 0 || !(static_cast<double>(late_ns) <= model.late_limit_ns)) {
     found.repaired = 1;
     return found;
   }

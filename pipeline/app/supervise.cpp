@@ -36,7 +36,8 @@ Result<std::vector<std::string>> arguments() {
     out.push_back(text.substr(at, end - at));
     at = end + 1;
   }
-  std::erase(out, "--supervise");
+  // In each form that the parser takes: a child that supervised again would never end.
+  std::erase_if(out, [](const std::string& arg) { return arg.starts_with("--supervise"); });
   return out;
 }
 

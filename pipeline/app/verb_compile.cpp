@@ -418,7 +418,8 @@ void add_compile(CLI::App& app, Command& chosen) {
   verb->add_option("-o,--out", options->out, "the plan to write (default: the model's name and .plan)");
   verb->add_option("--stage", options->stage,
                    "of a pipeline file in place of a model: the stage whose plan to write (STAGE or STAGE/VARIANT)");
-  verb->add_option("--target", options->target, "cpu:avx2, cpu:avx512 or cpu:neon (default: this machine)");
+  verb->add_option("--target", options->target,
+                   "cpu:avx2, cpu:avx512, cpu:neon, cuda:sm_87 or cuda:sm_90 (default: this machine; docs/cuda.md)");
   verb->add_option("--fix", options->fixes,
                    "fix a symbolic dimension (height=256) or the shape of an input (images=1x3x256x416); batch=1,2,4: "
                    "a plan for each, OUT.batch1.plan and so on");

@@ -126,13 +126,43 @@ Status same_inputs(const pipeline::RunData& before, const Options& options, cons
   return {};
 }
 
+// A run folder is a file like any other: its table must be one of this pipeline, and hold.
+Status same_pipeline(const pipeline::RunData& before, const Options& options, const sched::Problem& problem) {
+  const auto other = [&](const std::string& what) {
+    return fail(Code::kInput, options.reproduce + ": the run is of another pipeline: " + what);
+  };
+  if (before.problem.stages.size() != problem.stages.size()) return other("it has another number of stages");
+  if (before.problem.sensors.size() != problem.sensors.size()) return other("it has another number of sensors");
+  for (std::size_t s = 0; s < problem.stages.size(); ++s) {
+    const sched::Stage& was = before.problem.stages[s];
+    if (was.name != problem.stages[s].name || was.inputs.size() != problem.stages[s].inputs.size()) {
+      return other("its stage '" + was.name + "' stands where this one has '" + problem.stages[s].name + "'");
+    }
+  }
+  for (const char* const role : {"log", "pipeline", "rig"}) {
+    if (std::none_of(before.inputs.begin(), before.inputs.end(),
+                     [&](const pipeline::HashedInput& input) { return input.role == role; })) {
+      return other(std::string("it does not name its ") + role);
+    }
+  }
+  constexpr std::uint64_t kMostHyperperiods = 100'000'000;
+  if (before.dispatch.hyperperiods_run > kMostHyperperiods) return other("it ran too many hyperperiods");
+  TAKT_RETURN_IF_ERROR(sched::check(before.problem));
+  return sched::validate(before.problem, before.schedule);
+}
+
 // Table and problem of an earlier run instead of an admission: they decided its bytes.
 Result<Prepared> prepare_again(const Options& options) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options.reproduce, options.out, ignored)) {
+    return fail(Code::kUsage, "--reproduce and -o name one folder; the run that is repeated would be written over");
+  }
   TAKT_ASSIGN(pipeline::RunData before, pipeline::load_run(options.reproduce));
   Prepared out;
   TAKT_ASSIGN(const pipeline::ModelFiles models, model_files(options.schedule.models));
   TAKT_ASSIGN(out.admitted.config, pipeline::load_pipeline(options.schedule.pipeline, models));
   TAKT_RETURN_IF_ERROR(same_inputs(before, options, out.admitted.config));
+  TAKT_RETURN_IF_ERROR(same_pipeline(before, options, out.admitted.config.problem));
   out.admitted.config.problem = before.problem;
   out.schedule = before.schedule;
   out.reproduce = std::make_shared<const pipeline::RunData>(std::move(before));
@@ -437,7 +467,11 @@ void add_replay(CLI::App& app, Command& chosen) {
                    "repeat the decisions of the run in this folder, in virtual time: the same bytes, whatever overran, "
                    "was skipped or came late there; exit 1 when they differ")
       ->check(CLI::ExistingDirectory)
-      ->excludes("--gang");
+      ->excludes("--gang")
+      ->excludes("--faults")
+      ->excludes("--what-if")
+      ->excludes("--duration")
+      ->excludes("--rate");
   verb->add_option("--save-digests", options->save_digests, "write the output digests of this run into this file");
   verb->add_flag("--require-judged", options->require_judged, "exit 1 when deadlines could not be judged");
   verb->add_flag("--watch-nan", options->watch,

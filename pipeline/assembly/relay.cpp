@@ -53,17 +53,18 @@ void Relay::State::loop() {
   }
 }
 
-void Relay::stop() {
-  if (!thread_.joinable()) return;
+bool Relay::stop() {
+  if (!thread_.joinable()) return true;
   state_->stop = true;
   const HostTime limit = host_now() + kPatience;
   while (!state_->ended && host_now() < limit) nap();
   if (!state_->ended) {
     thread_.detach();  // the state stays with it
-    return;
+    return false;
   }
   thread_.join();
   state_->topics.clear();
+  return true;
 }
 
 }  // namespace takt::pipeline

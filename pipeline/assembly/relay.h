@@ -25,8 +25,8 @@ class Relay {
 
   void start();
   // Ends the thread. One that hangs in the library, because an observer was killed where it held a lock, is left behind
-  // after a second, with its ports.
-  void stop();
+  // after a second, with its ports: false, and their transport must outlive the process's other work.
+  bool stop();
 
   [[nodiscard]] std::uint64_t copied() const { return state_->copied.load(); }
   // Not exported, because observers kept every chunk of an export topic.

@@ -614,7 +614,8 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   watch.stop();
   assembly.feeder->stop();
   assembly.recorder->stop();
-  if (assembly.relay) assembly.relay->stop();
+  // A relay that was left behind keeps using its ports: their transport stays.
+  const bool left_behind = assembly.relay && !assembly.relay->stop();
   std::uint64_t lost_inputs = 0;
   for (const auto& host : assembly.hosts) {
     lost_inputs += host->lost_inputs();
@@ -726,6 +727,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   data.pool_use = assembly.transport->pool_use();
   data.resident_bytes = memory::resident_bytes();
   data.allocation_guard = memory::guard_available();
+  if (left_behind) (void)assembly.transport.release();  // NOLINT(bugprone-unused-return-value)
   TAKT_ASSIGN(data.truth, read_truth(options.log_path));
   return data;
 }

@@ -872,6 +872,7 @@ class DoubledKeys {
       case Event::array_start:
         if (!open_.empty()) open_.back().next();
         open_.push_back({event == Event::array_start, {}, {}, 0});
+        deepest_ = std::max(deepest_, open_.size());
         break;
       case Event::object_end:
       case Event::array_end: open_.pop_back(); break;
@@ -886,6 +887,7 @@ class DoubledKeys {
     return true;
   }
   [[nodiscard]] const std::string& first() const { return first_; }
+  [[nodiscard]] std::size_t deepest() const { return deepest_; }
 
  private:
   struct Open {
@@ -904,6 +906,7 @@ class DoubledKeys {
   }
   std::vector<Open> open_;
   std::string first_;
+  std::size_t deepest_ = 0;
 };
 
 }  // namespace
@@ -918,6 +921,11 @@ Result<Certificate> read_certificate(const Problem& problem, std::string_view te
                 "certificate: no JSON at byte " + std::to_string(error.byte) + "; write one with --certificate");
   } catch (const nlohmann::json::exception& error) {  // a number beyond the range of double
     return fail(Code::kInput, std::string("certificate: ") + error.what() + "; write one with --certificate");
+  }
+  // What walks the whole of it later does so by recursion.
+  constexpr std::size_t kDeepest = 1000;
+  if (doubled.deepest() > kDeepest) {
+    return fail(Code::kInput, "certificate: nested deeper than " + std::to_string(kDeepest) + " levels");
   }
   if (!doubled.first().empty()) return fail(Code::kInput, "certificate: " + doubled.first() + " stands there twice");
   const auto version = root.find("takt_certificate");

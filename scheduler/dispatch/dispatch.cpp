@@ -11,6 +11,7 @@
 
 #include "runtime/memory/process.h"
 #include "scheduler/dispatch/boundary.h"
+#include "scheduler/dispatch/isolation.h"
 #include "scheduler/dispatch/lockstep.h"
 #include "scheduler/dispatch/real_time.h"
 #include "scheduler/dispatch/run_plan.h"
@@ -289,7 +290,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
     team.report(result.rights);
     memory_lock.take(result.rights);
     cpu_latency.emplace(result.rights);
-    result.rights.isolation = result.rights.fifo ? "demotion" : "parking";
+    result.rights.isolation = result.rights.fifo && may_leave_idle() ? "demotion" : "parking";
   } else {
     result.rights.refused = options.lockstep ? "not asked for: lockstep" : "not asked for";
     if (!options.lockstep) result.rights.isolation = "parking";

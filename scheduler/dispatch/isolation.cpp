@@ -1,6 +1,8 @@
 #include "scheduler/dispatch/isolation.h"
 
+#include <linux/capability.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cerrno>
@@ -27,8 +29,17 @@ bool set_policy(pid_t thread, int policy, int priority) {
 
 }  // namespace
 
+bool may_leave_idle() {
+  rlimit nice{};
+  if (getrlimit(RLIMIT_NICE, &nice) == 0 && nice.rlim_cur >= 20) return true;
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+  return syscall(SYS_capget, &header, data) == 0 && (data[0].effective >> CAP_SYS_NICE & 1U) != 0;
+}
+
 void Isolation::adopt() {
   policy_ = sched_getscheduler(0);
+  may_demote_ = policy_ == SCHED_FIFO && may_leave_idle();
   sched_param parameters{};
   if (sched_getparam(0, &parameters) == 0) priority_ = parameters.sched_priority;
   parked_of_this_thread = &parked_;
@@ -39,7 +50,7 @@ void Isolation::hold_back() {
   const pid_t thread = thread_.load();
   if (held_ || thread == 0) return;
   held_ = true;
-  demoted_ = policy_ == SCHED_FIFO && set_policy(thread, SCHED_IDLE, 0);
+  demoted_ = may_demote_ && set_policy(thread, SCHED_IDLE, 0);
   if (!demoted_) park();
 }
 

@@ -1,7 +1,7 @@
 // Takes the core from a worker that has not finished when its slot and slack are over, so that the next slot starts in
 // time (DESIGN section 5, "Dispatch"). The worker keeps its job and runs on in the core's idle gaps:
 //
-//   with SCHED_FIFO   it is demoted to SCHED_IDLE; the kernel finds the gaps
+//   with SCHED_FIFO   and the right to come back it is demoted to SCHED_IDLE; the kernel finds the gaps
 //   without           it is parked: a signal to its thread, whose handler waits; its dispatcher finds the gaps.
 //                     (An unprivileged thread may go to SCHED_IDLE but not back.)
 //
@@ -15,6 +15,10 @@
 #include "scheduler/dispatch/futex.h"
 
 namespace takt::sched {
+
+// Whether a thread of this process may leave SCHED_IDLE again: CAP_SYS_NICE, or RLIMIT_NICE of 20 (sched(7)). A limit
+// on real-time priorities alone does not give that.
+bool may_leave_idle();
 
 // Of one worker thread. Everything but adopt() is called by the dispatcher of its core only.
 class Isolation {
@@ -35,6 +39,7 @@ class Isolation {
 
   std::atomic<pid_t> thread_{0};  // 0: not adopted yet
   int policy_ = 0;
+  bool may_demote_ = false;
   int priority_ = 0;
   bool held_ = false;
   bool demoted_ = false;

@@ -53,6 +53,14 @@ TEST_F(Command, HelpAndUsage) {
   EXPECT_THAT(typo.err, HasSubstr("did you mean 'schedule'?"));
   EXPECT_EQ(takt({"replay"}).code, 2);
   EXPECT_EQ(takt({"replay", kPipeline, kDrive, "-o", path("r"), "--isa", "avx9"}).code, 2);
+  // What would change or judge a run that is repeated.
+  for (const char* const option : {"--faults", "--what-if", "--duration", "--rate"}) {
+    EXPECT_EQ(takt({"replay", kPipeline, kDrive, "-o", path("r"), "--reproduce", path("x"), option, "1"}).code, 2)
+        << option;
+  }
+  const Answer same = takt({"replay", kPipeline, kDrive, "-o", folder_.string(), "--reproduce", folder_.string()});
+  EXPECT_EQ(same.code, 2);
+  EXPECT_THAT(same.err, HasSubstr("name one folder"));
   EXPECT_EQ(takt({}).code, 2);
 }
 

@@ -294,6 +294,9 @@ TEST(Certificate, UnreadableFilesAreRefusedWithAPlace) {
   EXPECT_THAT(replaced("\"proof\"", "\"prove\""), HasSubstr("'proof' is missing"));
   EXPECT_THAT(replaced("_ns\": ", "_ns\": 1.5e3, \"x\": "), HasSubstr("whole number"));
   EXPECT_THAT(replaced("\"takt_certificate\": 1", "\"takt_certificate\": \"1\""), HasSubstr("must be 1"));
+  EXPECT_THAT(replaced("\"takt_certificate\": 1",
+                       "\"takt_certificate\": 1, \"more\": " + std::string(100'000, '[') + std::string(100'000, ']')),
+              HasSubstr("nested deeper than 1000 levels"));
   // Nothing is passed over.
   EXPECT_THAT(replaced("\"takt_certificate\": 1", "\"takt_certificate\": 1, \"takt_certificate\": 1"),
               HasSubstr("/takt_certificate stands there twice"));
