@@ -92,6 +92,17 @@ class Net:
                 for name, channels in (("heat", classes), ("offset", 2), ("height", 1), ("size", 3), ("rotation", 2),
                                        ("velocity", 2))]
 
+    def model(self, name, results, kinds):
+        """`kinds` by result; the others are i32."""
+        graph = helper.make_graph(self.nodes, name, self.inputs,
+                                  [helper.make_tensor_value_info(result, kinds.get(result, TensorProto.INT32), None)
+                                   for result in results], self.weights_)
+        model = helper.make_model(graph, producer_name="takt", opset_imports=[helper.make_opsetid("", 17),
+                                                                              helper.make_opsetid("takt", 1)])
+        model.ir_version = 8
+        helper.set_model_props(model, self.properties)
+        return model
+
 
 def points_of(net, n):
     cloud = net.input("cloud", TensorProto.UINT8, [n["payload_bytes"]])
@@ -150,27 +161,21 @@ def pillar_network(n):
                "boxes_dropped", *net.next_values]
     kinds = {"boxes": TensorProto.FLOAT, "scores": TensorProto.FLOAT, "next_past": TensorProto.FLOAT,
              "next_past_poses": TensorProto.DOUBLE, "next_past_sweeps": TensorProto.INT64}
-    graph = helper.make_graph(net.nodes, "pillars", net.inputs,
-                              [helper.make_tensor_value_info(name, kinds.get(name, TensorProto.INT32), None)
-                               for name in results], net.weights_)
-    model = helper.make_model(graph, producer_name="takt", opset_imports=[helper.make_opsetid("", 17),
-                                                                          helper.make_opsetid("takt", 1)])
-    model.ir_version = 8
-    helper.set_model_props(model, net.properties)
-    return model
+    return net.model("pillars", results, kinds)
 
 
-def main():
+def command(doc, sizes, network):
+    """NAME.onnx [KEY=VALUE...]: writes network(sizes) with those sizes."""
     if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    sizes = dict(SIZES)
+        sys.exit(doc)
+    sizes = dict(sizes)
     for argument in sys.argv[2:]:
         key, _, value = argument.partition("=")
-        if key not in SIZES:
-            sys.exit(f"pillars.py: no size is called '{key}'; there are {', '.join(SIZES)}")
+        if key not in sizes:
+            sys.exit(f"{sys.argv[0]}: no size is called '{key}'; there are {', '.join(sizes)}")
         sizes[key] = ast.literal_eval(value)
-    onnx.save(pillar_network(sizes), sys.argv[1])
+    onnx.save(network(sizes), sys.argv[1])
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, SIZES, pillar_network)

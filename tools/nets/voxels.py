@@ -6,13 +6,9 @@ The same network as compiler/nets/voxels.cpp, value by value and weight by weigh
 that each checks the other. Architecture, not accuracy: Yan et al. 2018 (sparse backbone), Yin et al. 2021 (head).
 Needs numpy and onnx only.
 """
-import ast
-import sys
+from onnx import TensorProto
 
-import onnx
-from onnx import TensorProto, helper
-
-from pillars import Net
+from pillars import Net, command
 
 SIZES = dict(
     seed=1, points=1, columns=5, range=[-54.0, -54.0, -5.0, 54.0, 54.0, 3.0], voxel=[0.075, 0.075, 0.2],
@@ -98,28 +94,8 @@ def voxel_network(n):
              ["boxes", "scores", "classes", "index", "count"], limit=n["nms_m"])
 
     results = ["boxes", "scores", "classes", "count", *counters, "best_count", "boxes_dropped"]
-    graph = helper.make_graph(net.nodes, "voxels", net.inputs,
-                              [helper.make_tensor_value_info(
-                                  name, TensorProto.FLOAT if name in ("boxes", "scores") else TensorProto.INT32, None)
-                               for name in results], net.weights_)
-    model = helper.make_model(graph, producer_name="takt", opset_imports=[helper.make_opsetid("", 17),
-                                                                          helper.make_opsetid("takt", 1)])
-    model.ir_version = 8
-    helper.set_model_props(model, net.properties)
-    return model
-
-
-def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    sizes = dict(SIZES)
-    for argument in sys.argv[2:]:
-        key, _, value = argument.partition("=")
-        if key not in SIZES:
-            sys.exit(f"voxels.py: no size is called '{key}'; there are {', '.join(SIZES)}")
-        sizes[key] = ast.literal_eval(value)
-    onnx.save(voxel_network(sizes), sys.argv[1])
+    return net.model("voxels", results, {"boxes": TensorProto.FLOAT, "scores": TensorProto.FLOAT})
 
 
 if __name__ == "__main__":
-    main()
+    command(__doc__, SIZES, voxel_network)

@@ -46,12 +46,7 @@ PillarNetwork small(std::int64_t sweeps) {
   return n;
 }
 
-template <class T>
-Bytes bytes_of(const std::vector<T>& values) {
-  Bytes out(values.size() * sizeof(T));
-  if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
-  return out;
-}
+using test::bytes_of;
 
 // One job's inputs, in the order of the graph's.
 struct Job {

@@ -47,12 +47,7 @@ VoxelNetwork small() {
   return n;
 }
 
-template <class T>
-Bytes bytes_of(const std::vector<T>& values) {
-  Bytes out(values.size() * sizeof(T));
-  if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
-  return out;
-}
+using test::bytes_of;
 
 // Rows at capacity, NaN behind the count, and the count. `fill`: what every coordinate is; absent: a street.
 std::vector<Bytes> inputs_of(int seed, std::int32_t count, std::optional<float> fill = {}) {

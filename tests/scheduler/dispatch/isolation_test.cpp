@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include "fake_host.h"
 
@@ -139,10 +140,13 @@ TEST(Isolation, WithoutRightsAnEndlessLoopIsParkedAndRunsOnInTheGaps) {
   ASSERT_FALSE(result->rights.fifo);
   EXPECT_EQ(result->rights.isolation, "parking");
   expect_isolated(world, *result, records);
-  // While the neighbour ran, the loop stood still, though both are ordinary threads of one CPU (but for one job, whose
-  // start a loaded machine may have delayed into a gap); that it ended all the same shows that it ran in the gaps.
+  // While the neighbour ran, the loop stood still, though both are ordinary threads of one CPU; that it ended all the
+  // same shows that it ran in the gaps. A neighbour that was late itself runs on in the gaps too, beside the loop.
   if (!result->rights.affinity) GTEST_SKIP() << "not on one CPU: " << result->rights.refused;
-  EXPECT_LE(world.disturbed, 1);
+  const auto victim = records.of_stage(world.victim);
+  const auto late = std::count_if(victim.begin(), victim.end(),
+                                  [](const JobRecord& record) { return (record.flags & kFlagIsolated) != 0; });
+  EXPECT_LE(world.disturbed, late);
 }
 
 TEST(Isolation, AGangWhosePartLoopsFreesBothCores) {
