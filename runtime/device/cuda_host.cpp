@@ -28,8 +28,8 @@ class WatchedMemory final : public Memory {
 
 class CudaHostRecording final : public Recording {
  public:
-  CudaHostRecording(std::span<const Call> calls, std::size_t bindings, std::span<const std::size_t> cuts,
-                    LaunchOf launch_of, std::unique_ptr<Memory> table)
+  CudaHostRecording(std::span<const Call> calls, std::span<const std::size_t> cuts, LaunchOf launch_of,
+                    std::unique_ptr<Memory> table)
       : Recording(cuts.size() + 1), table_(std::move(table)) {
     auto** const bound = reinterpret_cast<std::byte**>(table_->host());
     const auto address = [&](const Operand& operand) {
@@ -53,7 +53,6 @@ class CudaHostRecording final : public Recording {
     begins_.push_back(0);
     begins_.insert(begins_.end(), cuts.begin(), cuts.end());
     begins_.push_back(calls.size());
-    (void)bindings;
   }
   void bind(std::size_t binding, std::byte* address) override {
     reinterpret_cast<std::byte**>(table_->host())[binding] = address;
@@ -143,7 +142,7 @@ class Implementation final : public CudaHost {
       }
     }
     TAKT_ASSIGN(std::unique_ptr<Memory> table, allocate(std::max<std::size_t>(bindings, 1) * sizeof(std::byte*)));
-    return std::make_unique<CudaHostRecording>(calls, bindings, cuts, launch_of_, std::move(table));
+    return std::make_unique<CudaHostRecording>(calls, cuts, launch_of_, std::move(table));
   }
   Result<std::unique_ptr<Stream>> stream(int priority, int partition) override {
     TAKT_RETURN_IF_ERROR(check_stream(properties_, priority, partition));
