@@ -8,14 +8,17 @@ namespace {
 
 class CpuStream final : public Stream {
  public:
-  void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
+  bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
+    return true;
   }
-  void zero(std::byte* to, std::uint64_t bytes) override {
+  bool zero(std::byte* to, std::uint64_t bytes) override {
     if (bytes > 0) std::memset(to, 0, bytes);
+    return true;
   }
-  void replay(Recording& recording, std::size_t segment) override {
+  bool replay(Recording& recording, std::size_t segment) override {
     static_cast<HostRecording&>(recording).run_segment(segment);
+    return true;
   }
   void mark(Event& event) override { static_cast<HostEvent&>(event).mark(); }
 };

@@ -3,6 +3,9 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -25,16 +28,60 @@ tl::unexpected<Error> failed(const std::string& what, cudaError_t error) {
   return fail(Code::kEnvironment, what + ": " + words(error));
 }
 
-// Why the device is lost; shared by all that was made by it.
-struct Health {
-  cudaError_t error = cudaSuccess;
-  std::string text;
-  bool check(cudaError_t now) {
-    if (now == cudaSuccess || now == cudaErrorNotReady || error != cudaSuccess) return now == cudaSuccess;
-    error = now;
-    text = "the GPU was lost: " + words(now);
+// What the API answers when it refuses a call and nothing else is wrong. Everything that is not listed is taken for a
+// loss: an error that poisons the context is given back by every later call, whatever it is about.
+bool refusal(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+    case cudaErrorLaunchOutOfResources:
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidValue:
+    case cudaErrorInvalidResourceHandle:
+    case cudaErrorNotSupported:
+    case cudaErrorStreamCaptureUnsupported: return true;
+    default: return false;
+  }
+}
+
+// The device of a GPU as all that was made by it shares it: which one, and why it is lost. Any thread.
+class Health {
+ public:
+  explicit Health(int ordinal) : ordinal_(ordinal) {}
+
+  // Each thread chooses for itself which device its calls are about.
+  cudaError_t choose() const {
+    thread_local int chosen = -1;
+    if (chosen == ordinal_) return cudaSuccess;
+    const cudaError_t error = cudaSetDevice(ordinal_);
+    if (error == cudaSuccess) chosen = ordinal_;
+    return error;
+  }
+  // Whether work was taken. A refusal is forgotten, so that the next call is not blamed for it; what remains then is a
+  // poisoned context.
+  bool taken(cudaError_t error) {
+    if (error == cudaSuccess) return lost() == nullptr;
+    (void)cudaGetLastError();
+    const cudaError_t remains = cudaPeekAtLastError();
+    if (!refusal(error) || remains != cudaSuccess) lose(refusal(error) ? remains : error);
     return false;
   }
+  // The same for a call that has nothing to refuse.
+  bool went_well(cudaError_t error) {
+    if (error != cudaSuccess) lose(error);
+    return lost() == nullptr;
+  }
+  [[nodiscard]] const char* lost() const { return lost_.load(std::memory_order_acquire) ? text_ : nullptr; }
+
+ private:
+  void lose(cudaError_t error) {
+    if (claimed_.exchange(true)) return;
+    std::snprintf(text_, sizeof text_, "the GPU was lost: %s, %s", cudaGetErrorName(error), cudaGetErrorString(error));
+    lost_.store(true, std::memory_order_release);
+  }
+
+  const int ordinal_;
+  std::atomic<bool> claimed_{false}, lost_{false};
+  char text_[256] = {};
 };
 
 class GpuMemory final : public Memory {
@@ -47,6 +94,13 @@ class RegisteredMemory final : public Memory {
  public:
   RegisteredMemory(std::byte* data, std::byte* host, std::uint64_t bytes) : Memory(data, host, bytes) {}
   ~RegisteredMemory() override { cudaHostUnregister(host()); }
+};
+
+// Of the host, page-locked, seen by both.
+class PinnedMemory final : public Memory {
+ public:
+  PinnedMemory(std::byte* data, std::byte* host, std::uint64_t bytes) : Memory(data, host, bytes) {}
+  ~PinnedMemory() override { cudaFreeHost(host()); }
 };
 
 class EmptyMemory final : public Memory {
@@ -62,8 +116,14 @@ class CudaEvent final : public Event {
   CudaEvent& operator=(const CudaEvent&) = delete;
 
   // Of an event that was never marked the API says that it is done.
-  Progress poll() override { return progress(cudaEventQuery(event_)); }
-  Progress wait() override { return progress(cudaEventSynchronize(event_)); }
+  Progress poll() override {
+    (void)health_->choose();
+    return progress(cudaEventQuery(event_));
+  }
+  Progress wait() override {
+    (void)health_->choose();
+    return progress(cudaEventSynchronize(event_));
+  }
   [[nodiscard]] Duration since(const Event& begin) const override {
     float ms = 0;
     if (cudaEventElapsedTime(&ms, static_cast<const CudaEvent&>(begin).event_, event_) != cudaSuccess) return {};
@@ -74,7 +134,7 @@ class CudaEvent final : public Event {
  private:
   Progress progress(cudaError_t now) {
     if (now == cudaErrorNotReady) return Progress::kPending;
-    return health_->check(now) && health_->error == cudaSuccess ? Progress::kDone : Progress::kLost;
+    return health_->went_well(now) ? Progress::kDone : Progress::kLost;
   }
   cudaEvent_t event_;
   std::shared_ptr<Health> health_;
@@ -106,22 +166,29 @@ class CudaStream final : public Stream {
  public:
   CudaStream(cudaStream_t stream, std::shared_ptr<Health> health) : stream_(stream), health_(std::move(health)) {}
   ~CudaStream() override {
+    (void)health_->choose();
     cudaStreamSynchronize(stream_);
     cudaStreamDestroy(stream_);
   }
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
-  void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
-    if (bytes > 0) health_->check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+  bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
+    (void)health_->choose();
+    return health_->taken(bytes > 0 ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_) : cudaSuccess);
   }
-  void zero(std::byte* to, std::uint64_t bytes) override {
-    if (bytes > 0) health_->check(cudaMemsetAsync(to, 0, bytes, stream_));
+  bool zero(std::byte* to, std::uint64_t bytes) override {
+    (void)health_->choose();
+    return health_->taken(bytes > 0 ? cudaMemsetAsync(to, 0, bytes, stream_) : cudaSuccess);
   }
-  void replay(Recording& recording, std::size_t segment) override {
+  bool replay(Recording& recording, std::size_t segment) override {
+    (void)health_->choose();
     const cudaGraphExec_t graph = static_cast<CudaRecording&>(recording).graph(segment);
-    if (graph != nullptr) health_->check(cudaGraphLaunch(graph, stream_));
+    return health_->taken(graph != nullptr ? cudaGraphLaunch(graph, stream_) : cudaSuccess);
   }
-  void mark(Event& event) override { health_->check(cudaEventRecord(static_cast<CudaEvent&>(event).get(), stream_)); }
+  void mark(Event& event) override {
+    (void)health_->choose();
+    health_->went_well(cudaEventRecord(static_cast<CudaEvent&>(event).get(), stream_));
+  }
 
  private:
   cudaStream_t stream_;
@@ -131,7 +198,10 @@ class CudaStream final : public Stream {
 class Cuda final : public Device {
  public:
   Cuda(int ordinal, int capability, Properties properties, int most_urgent)
-      : ordinal_(ordinal), capability_(capability), properties_(std::move(properties)), most_urgent_(most_urgent) {}
+      : capability_(capability),
+        properties_(std::move(properties)),
+        most_urgent_(most_urgent),
+        health_(std::make_shared<Health>(ordinal)) {}
 
   [[nodiscard]] const Properties& properties() const override { return properties_; }
   [[nodiscard]] const char* unsupported(kernels::Target target) const override {
@@ -144,8 +214,11 @@ class Cuda final : public Device {
     }
     return "a GPU runs plans for cuda:sm_87 or cuda:sm_90";
   }
-  [[nodiscard]] const char* lost() const override {
-    return health_->error == cudaSuccess ? nullptr : health_->text.c_str();
+  [[nodiscard]] const char* lost() const override { return health_->lost(); }
+  [[nodiscard]] std::uint64_t free_bytes() const override {
+    std::size_t free = 0, total = 0;
+    (void)health_->choose();
+    return cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
   }
 
   Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override {
@@ -161,6 +234,21 @@ class Cuda final : public Device {
       return failed(std::to_string(bytes) + " bytes of GPU memory cannot be had", error);
     }
     return std::make_unique<GpuMemory>(static_cast<std::byte*>(data), bytes);
+  }
+  Result<std::unique_ptr<Memory>> allocate_shared(std::uint64_t bytes) override {
+    TAKT_RETURN_IF_ERROR(working());
+    if (bytes == 0) return std::make_unique<EmptyMemory>();
+    void* host = nullptr;
+    void* data = nullptr;
+    cudaError_t error = cudaHostAlloc(&host, bytes, cudaHostAllocMapped | cudaHostAllocPortable);
+    if (error == cudaSuccess) error = cudaHostGetDevicePointer(&data, host, 0);
+    if (error != cudaSuccess) {
+      cudaFreeHost(host);
+      (void)cudaGetLastError();
+      return failed(std::to_string(bytes) + " bytes that host and GPU share cannot be had", error);
+    }
+    std::memset(host, 0, bytes);
+    return std::make_unique<PinnedMemory>(static_cast<std::byte*>(data), static_cast<std::byte*>(host), bytes);
   }
   Result<std::unique_ptr<Memory>> import_host(std::span<std::byte> bytes) override {
     TAKT_RETURN_IF_ERROR(working());
@@ -238,7 +326,7 @@ class Cuda final : public Device {
  private:
   [[nodiscard]] Status working() const {
     if (const char* reason = lost()) return fail(Code::kEnvironment, reason);
-    const cudaError_t error = cudaSetDevice(ordinal_);
+    const cudaError_t error = health_->choose();
     if (error != cudaSuccess) return failed("device " + properties_.name + " does not answer", error);
     return {};
   }
@@ -293,16 +381,18 @@ class Cuda final : public Device {
     return ready;
   }
 
-  int ordinal_, capability_;
+  int capability_;
   Properties properties_;
   int most_urgent_;
-  std::shared_ptr<Health> health_ = std::make_shared<Health>();
+  std::shared_ptr<Health> health_;
   std::map<const std::byte*, std::weak_ptr<const Memory>> constants_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Device>> cuda(int ordinal) {
+  // All kernels are loaded with their modules, none when a frame first needs it. Read by the driver when it starts.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) return failed("no GPU can be used", error);
@@ -310,11 +400,12 @@ Result<std::unique_ptr<Device>> cuda(int ordinal) {
     return fail(Code::kEnvironment,
                 "there is no GPU " + std::to_string(ordinal) + "; this machine has " + std::to_string(count));
   }
-  int major = 0, minor = 0, least = 0, most = 0;
+  int major = 0, minor = 0, integrated = 0, least = 0, most = 0;
   std::size_t free = 0, total = 0;
-  error = cudaSetDevice(ordinal);
+  error = Health(ordinal).choose();
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&integrated, cudaDevAttrIntegrated, ordinal);
   if (error == cudaSuccess) error = cudaDeviceGetStreamPriorityRange(&least, &most);
   if (error == cudaSuccess) error = cudaMemGetInfo(&free, &total);
   if (error != cudaSuccess) return failed("GPU " + std::to_string(ordinal) + " does not answer", error);
@@ -326,6 +417,7 @@ Result<std::unique_ptr<Device>> cuda(int ordinal) {
   properties.name = "cuda:" + std::to_string(ordinal);
   properties.memory_bytes = total;
   properties.priorities = least - most + 1;
+  properties.shares_memory = integrated != 0;
   return std::make_unique<Cuda>(ordinal, 10 * major + minor, std::move(properties), most);
 }
 

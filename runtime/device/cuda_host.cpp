@@ -76,15 +76,18 @@ class CudaHostStream final : public Stream {
   explicit CudaHostStream(const simt::Options& options, simt::Machine* shared)
       : own_(shared == nullptr ? std::make_unique<simt::Machine>(options) : nullptr),
         machine_(shared == nullptr ? *own_ : *shared) {}
-  void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
+  bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
+    return true;
   }
-  void zero(std::byte* to, std::uint64_t bytes) override {
+  bool zero(std::byte* to, std::uint64_t bytes) override {
     if (bytes > 0) std::memset(to, 0, bytes);
+    return true;
   }
-  void replay(Recording& recording, std::size_t segment) override {
+  bool replay(Recording& recording, std::size_t segment) override {
     const simt::Use use(machine_);
     static_cast<CudaHostRecording&>(recording).run_segment(segment);
+    return true;
   }
   void mark(Event& event) override { static_cast<HostEvent&>(event).mark(); }
 
@@ -112,6 +115,7 @@ class Implementation final : public CudaHost {
     memory.reset();
     return std::make_unique<WatchedMemory>(machine_, machine_.allocate(bytes, "device memory"), bytes);
   }
+  Result<std::unique_ptr<Memory>> allocate_shared(std::uint64_t bytes) override { return allocate(bytes); }
   Result<std::unique_ptr<Memory>> import_host(std::span<std::byte> bytes) override {
     TAKT_ASSIGN(std::unique_ptr<Memory> memory, lend_host(bytes));
     if (!options_.check || bytes.empty()) return memory;

@@ -6,16 +6,18 @@
 //     |------- stream(priority, partition) --------> Stream: copy, zero, replay a segment, mark an event; in this order
 //     '------- event() ----------------------------> Event: poll, time
 //
-// Making any of these may fail, in words, and allocates. Using them does neither: work that goes wrong *loses* the
-// device, for good, as a CUDA error that poisons the context does; events behind that work say so. Work has no other
-// way to fail.
+// Making any of these may fail, in words, and allocates. Using them does neither. Work can fail in two ways. It is
+// *refused* when it is handed over: nothing of it will run, and the device goes on (a launch for want of a resource).
+// Or it goes wrong later, which *loses* the device, for good, as a CUDA error that poisons the context does; events
+// behind that work say so.
 //
 // Quarantine: whatever work may still touch (bound buffers, arena, next state, the recording) stays as it is until an
 // event behind that work is no longer pending. Memory that a lost device was to write is safe again only when the
 // device is gone.
 //
 // Threads: making things is for one thread at a time. A stream, the recordings that it replays and its events belong to
-// one thread at a time. A device outlives everything made by it.
+// one thread at a time; streams of one device to different ones. lost() may be asked by any. A device outlives
+// everything made by it.
 #pragma once
 
 #include <cstddef>
@@ -113,14 +115,14 @@ class Event {
 };
 
 // An order of work inside a partition. Each call may return before or after the work is done; only an event tells.
-// Destruction waits for what is in flight.
+// False: the work was refused, or the device is lost. Destruction waits for what is in flight.
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Both are memory of this device and do not overlap.
-  virtual void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) = 0;
-  virtual void zero(std::byte* to, std::uint64_t bytes) = 0;
-  virtual void replay(Recording& recording, std::size_t segment) = 0;
+  // Both are memory of this device, or any of the host's, and do not overlap.
+  virtual bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes) = 0;
+  virtual bool zero(std::byte* to, std::uint64_t bytes) = 0;
+  virtual bool replay(Recording& recording, std::size_t segment) = 0;
   // Everything before it is done when the event is. An event that is marked again belongs to the later mark.
   virtual void mark(Event& event) = 0;
 };
@@ -132,6 +134,7 @@ struct Properties {
   int priorities = 1;              // of streams; 0 is the least urgent
   bool callers_run = false;        // calls may be run by the threads of the caller, part by part: they are its cores
   bool computes = true;            // false: work is accepted and left undone
+  bool shares_memory = true;       // with the host: imported memory is read as fast as the device's own (Orin)
 };
 
 class Device {
@@ -145,6 +148,10 @@ class Device {
 
   // Zeros; every page is touched. kEnvironment, naming the size, when there is no memory. Zero bytes take none.
   virtual Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) = 0;
+  // The same, but memory that the host sees as well.
+  virtual Result<std::unique_ptr<Memory>> allocate_shared(std::uint64_t bytes) = 0;
+  // Bytes that can still be had; 0: not known.
+  [[nodiscard]] virtual std::uint64_t free_bytes() const { return 0; }
   // Host memory as this device sees it, without a copy: chunks, arenas. What it holds is kept, every page is touched;
   // it outlives the result. kInput when it does not start at a multiple of 64, kEnvironment when it cannot be mapped.
   virtual Result<std::unique_ptr<Memory>> import_host(std::span<std::byte> bytes) = 0;

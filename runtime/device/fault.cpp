@@ -1,5 +1,6 @@
 #include "runtime/device/fault.h"
 
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -15,12 +16,19 @@ class FaultStream;
 // Shared by the device and its streams.
 struct Shared {
   Faults faults;
-  bool held = false;
-  const char* lost = nullptr;
-  std::uint64_t made = 0, worked = 0;
+  std::atomic<bool> held{false};
+  std::atomic<const char*> lost_because{nullptr};
+  std::atomic<std::uint64_t> made{0}, worked{0}, segments{0};
+  std::atomic<bool> reject{false};
 
+  [[nodiscard]] const char* lost() const { return lost_because.load(std::memory_order_acquire); }
+  // The first reason counts.
+  void lose(const char* reason) {
+    const char* none = nullptr;
+    lost_because.compare_exchange_strong(none, reason);
+  }
   Status make() {
-    if (lost != nullptr) return fail(Code::kEnvironment, std::string("the device is lost: ") + lost);
+    if (const char* reason = lost()) return fail(Code::kEnvironment, std::string("the device is lost: ") + reason);
     if (++made == faults.refuse) return fail(Code::kEnvironment, "the device refuses, as it was told to");
     return {};
   }
@@ -52,7 +60,7 @@ class FaultStream final : public Stream {
     ring_.resize(kMostWork);
   }
   ~FaultStream() override {
-    if (shared_.held && done_ < end_ && shared_.lost == nullptr) shared_.lost = "its work hangs";
+    if (shared_.held && done_ < end_) shared_.lose("its work hangs");
     work(end_);
     for (; done_ < end_; ++done_) {
       FaultEvent* const event = ring_[done_ % kMostWork].event;
@@ -62,14 +70,15 @@ class FaultStream final : public Stream {
     }
   }
 
-  void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
-    push({Work::kCopy, to, from, bytes, nullptr, 0, nullptr});
+  bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
+    return push({Work::kCopy, to, from, bytes, nullptr, 0, nullptr});
   }
-  void zero(std::byte* to, std::uint64_t bytes) override {
-    push({Work::kZero, to, nullptr, bytes, nullptr, 0, nullptr});
+  bool zero(std::byte* to, std::uint64_t bytes) override {
+    return push({Work::kZero, to, nullptr, bytes, nullptr, 0, nullptr});
   }
-  void replay(Recording& recording, std::size_t segment) override {
-    push({Work::kReplay, nullptr, nullptr, 0, &recording, segment, nullptr});
+  bool replay(Recording& recording, std::size_t segment) override {
+    if (++shared_.segments == shared_.faults.reject || shared_.reject.exchange(false)) return false;
+    return push({Work::kReplay, nullptr, nullptr, 0, &recording, segment, nullptr});
   }
   void mark(Event& event) override {
     auto& e = static_cast<FaultEvent&>(event);
@@ -91,10 +100,10 @@ class FaultStream final : public Stream {
 
   // Does what waits, up to place `until`; nothing while held or lost.
   void work(std::uint64_t until) {
-    while (done_ < until && !shared_.held && shared_.lost == nullptr) {
+    while (done_ < until && !shared_.held && shared_.lost() == nullptr) {
       const Work& w = ring_[done_ % kMostWork];
       if (w.kind != Work::kMark && ++shared_.worked == shared_.faults.lose) {
-        shared_.lost = "a piece of work failed, as it was told to";
+        shared_.lose("a piece of work failed, as it was told to");
         return;
       }
       ++done_;
@@ -122,9 +131,9 @@ class FaultStream final : public Stream {
     FaultEvent* event = nullptr;
   };
   bool push(const Work& w) {
-    if (shared_.lost != nullptr) return false;
+    if (shared_.lost() != nullptr) return false;
     if (end_ - done_ == kMostWork) {
-      shared_.lost = "too much work waits in a stream";
+      shared_.lose("too much work waits in a stream");
       return false;
     }
     ring_[end_++ % kMostWork] = w;
@@ -143,15 +152,15 @@ FaultEvent::~FaultEvent() {
 
 Progress FaultEvent::poll() {
   if (stream_ == nullptr) return lost_ ? Progress::kLost : Progress::kDone;
-  if (shared_.lost != nullptr) return Progress::kLost;
+  if (shared_.lost() != nullptr) return Progress::kLost;
   if (shared_.held || polls_-- > 0) return Progress::kPending;
   stream_->work(mark_);
   return stream_ == nullptr ? Progress::kDone : Progress::kLost;
 }
 
 Progress FaultEvent::wait() {
-  if (stream_ != nullptr && shared_.lost == nullptr) {
-    if (shared_.held) shared_.lost = "its work hangs";
+  if (stream_ != nullptr && shared_.lost() == nullptr) {
+    if (shared_.held) shared_.lose("its work hangs");
     stream_->work(mark_);
   }
   return stream_ == nullptr && !lost_ ? Progress::kDone : Progress::kLost;
@@ -166,10 +175,15 @@ class Fault final : public FaultDevice {
   }
   [[nodiscard]] const Properties& properties() const override { return properties_; }
   [[nodiscard]] const char* unsupported(kernels::Target target) const override { return inner_.unsupported(target); }
-  [[nodiscard]] const char* lost() const override { return shared_.lost; }
+  [[nodiscard]] const char* lost() const override { return shared_.lost(); }
+  [[nodiscard]] std::uint64_t free_bytes() const override { return inner_.free_bytes(); }
   Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override {
     TAKT_RETURN_IF_ERROR(shared_.make());
     return inner_.allocate(bytes);
+  }
+  Result<std::unique_ptr<Memory>> allocate_shared(std::uint64_t bytes) override {
+    TAKT_RETURN_IF_ERROR(shared_.make());
+    return inner_.allocate_shared(bytes);
   }
   Result<std::unique_ptr<Memory>> import_host(std::span<std::byte> bytes) override {
     TAKT_RETURN_IF_ERROR(shared_.make());
@@ -195,9 +209,8 @@ class Fault final : public FaultDevice {
     return std::make_unique<FaultEvent>(shared_, std::move(inner));
   }
   void hold(bool on) override { shared_.held = on; }
-  void lose(const char* reason) override {
-    if (shared_.lost == nullptr) shared_.lost = reason;
-  }
+  void reject_next() override { shared_.reject = true; }
+  void lose(const char* reason) override { shared_.lose(reason); }
 
  private:
   Device& inner_;

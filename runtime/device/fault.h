@@ -8,6 +8,7 @@ namespace takt::device {
 
 struct Faults {
   std::uint64_t refuse = 0;  // the n-th thing that is made of this device is refused; 1: the first, 0: none
+  std::uint64_t reject = 0;  // the n-th segment is refused, nothing else; 0: none
   std::uint64_t lose = 0;    // it is lost when it comes to its n-th copy, zero or replay; 0: never
   int polls = 0;             // an event says kPending so often before the work in front of it is done
 };
@@ -20,6 +21,8 @@ class FaultDevice : public Device {
 
   // While held no work is done, whoever polls: a kernel that hangs. wait() then loses the device, as a watchdog would.
   virtual void hold(bool on) = 0;
+  // Any thread. The next segment that is handed over is refused; the device is lost.
+  virtual void reject_next() = 0;
   virtual void lose(const char* reason) = 0;
 };
 

@@ -70,6 +70,7 @@ class HostDevice : public Device {
   [[nodiscard]] const Properties& properties() const override { return properties_; }
   [[nodiscard]] const char* lost() const override { return nullptr; }
   Result<std::unique_ptr<Memory>> allocate(std::uint64_t bytes) override { return allocate_host(bytes); }
+  Result<std::unique_ptr<Memory>> allocate_shared(std::uint64_t bytes) override { return allocate_host(bytes); }
   Result<std::unique_ptr<Memory>> import_host(std::span<std::byte> bytes) override { return lend_host(bytes); }
   Result<std::shared_ptr<const Memory>> constants(std::span<const std::byte> bytes) override {
     return share_host(bytes);

@@ -14,9 +14,9 @@ class NullRecording final : public Recording {
 
 class NullStream final : public Stream {
  public:
-  void copy(std::byte*, const std::byte*, std::uint64_t) override {}
-  void zero(std::byte*, std::uint64_t) override {}
-  void replay(Recording&, std::size_t) override {}
+  bool copy(std::byte*, const std::byte*, std::uint64_t) override { return true; }
+  bool zero(std::byte*, std::uint64_t) override { return true; }
+  bool replay(Recording&, std::size_t) override { return true; }
   void mark(Event& event) override { static_cast<HostEvent&>(event).mark(); }
 };
 

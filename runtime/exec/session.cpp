@@ -231,11 +231,11 @@ bool Session::may_start(std::size_t step, Duration elapsed) const {
 std::size_t Session::run() {
   if (stream_ != nullptr) {
     for (std::size_t i = 0; i < segments(); ++i) {
-      if (!submit(*stream_, i)) return 0;
+      if (!submit(*stream_, i)) break;
     }
     const bool done = end_->wait() == device::Progress::kDone;
-    in_flight_ = !done;
-    return done ? steps() : 0;
+    in_flight_ = in_flight_ && !done;
+    return done && !refused_ ? steps() : 0;
   }
   const HostTime begin = worst_case_.empty() ? HostTime{} : host_now();
   const std::size_t count = steps();
@@ -252,11 +252,14 @@ Status Session::submit(device::Stream& stream, std::size_t segment) {
                                            : "segment " + std::to_string(segment) + " of " +
                                                  std::to_string(segments()) + " is not the next one");
   }
-  stream.replay(*recording_, segment);
+  refused_ = !stream.replay(*recording_, segment);
   stream.mark(*end_);
-  submitted_ = segment + 1;
+  // Of a job that was given up no further segment is due.
+  submitted_ = refused_ ? segments() : segment + 1;
   in_flight_ = true;
-  return {};
+  if (!refused_) return {};
+  return fail(Code::kEnvironment, "device " + device_->properties().name + " refused segment " +
+                                      std::to_string(segment) + " of " + std::to_string(segments()));
 }
 
 device::Progress Session::poll() {
@@ -268,7 +271,7 @@ device::Progress Session::poll() {
 }
 
 void Session::publish() {
-  if (in_flight_) return;
+  if (in_flight_ || refused_) return;
   state_->publish();
   refresh_state();
 }

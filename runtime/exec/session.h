@@ -87,11 +87,13 @@ class Session {
 
   // The whole job on the calling thread: step by step, checking the budget before each; where callers do not run the
   // calls, by a stream of its own, waiting for its end. Returns the number of steps run: steps() when the job is
-  // complete; 0 when the device was lost. The caller has asked ready(1) once.
+  // complete; 0 when the device refused it or was lost. The caller has asked ready(1) once.
   std::size_t run();
 
   // The same for devices that work beside the caller. A job is its segments in order, submitted to one stream; segment
-  // 0 begins it. kUsage: another segment is due, or segment 0 while a job is in flight. No allocation on success.
+  // 0 begins it. kUsage: another segment is due, or segment 0 while a job is in flight; kEnvironment: the device
+  // refused the segment, and the job is given up, though what was submitted of it may still run. No allocation on
+  // success.
   Status submit(device::Stream& stream, std::size_t segment);
   [[nodiscard]] std::size_t segments() const { return recording_->segments(); }
   // Of all that was submitted; kDone when nothing was. While it says kPending, bound buffers, arena and next state are
@@ -99,7 +101,7 @@ class Session {
   device::Progress poll();
 
   // Makes the half of the state that this job wrote the one that the next job reads. A job that was given up does not
-  // publish: the state stays at its last published half. Does nothing while a job is in flight or lost.
+  // publish: the state stays at its last published half. Does nothing while a job is in flight, refused or lost.
   void publish();
   // After another session of the same state has published: this one reads what that one wrote. Cheap.
   void refresh_state();
@@ -158,6 +160,7 @@ class Session {
   std::vector<Slot> inputs_, outputs_;
   std::size_t submitted_ = 0;  // segments of this job
   bool in_flight_ = false;
+  bool refused_ = false;              // a segment of this job was
   std::vector<Duration> worst_case_;  // by step; empty: no limit
   Duration budget_;
   bool profiling_ = false;

@@ -151,6 +151,20 @@ TEST_P(DeviceTest, MemoryIsAlignedAndZero) {
 #endif
 }
 
+TEST_P(DeviceTest, SharedMemoryIsSeenByBoth) {
+  const auto x = device_->allocate_shared(kBytes), y = device_->allocate_shared(kBytes);
+  ASSERT_TRUE(x && y);
+  ASSERT_NE((*x)->host(), nullptr);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>((*x)->data()) % 64, 0U);
+  EXPECT_EQ((*y)->host()[kBytes - 1], std::byte{0});
+  std::memset((*x)->host(), 7, kBytes);
+  EXPECT_TRUE(stream_->copy((*y)->data(), (*x)->data(), kBytes));
+  finish();
+  if (computes()) {
+    EXPECT_EQ((*y)->host()[kBytes - 1], std::byte{7});
+  }
+}
+
 TEST_P(DeviceTest, LentMemoryIsNotCopiedAndKeepsItsBytes) {
   Floats x;
   for (std::int64_t i = 0; i < kElements; ++i) x.values[i] = static_cast<float>(i);
@@ -398,6 +412,33 @@ TEST_F(FaultTest, FailedWorkLosesTheDeviceForGood) {
     EXPECT_EQ(status.error().code, Code::kEnvironment);
     EXPECT_THAT(status.error().message, HasSubstr("lost"));
   }
+}
+
+TEST_F(FaultTest, ARefusedSegmentCostsItselfAlone) {
+  const auto device = FaultDevice::create(cpu(), {.reject = 2, .polls = 1});
+  const auto stream = *device->stream(0, 0);
+  const auto event = *device->event();
+  Floats x, y;
+  x.values[3] = 1;
+  const Add twice(bound(0), bound(0), bound(1));
+  const Call calls[] = {twice.call()};
+  const auto recording = *device->record(calls, 2, {});
+  recording->bind(0, x.bytes().data());
+  recording->bind(1, y.bytes().data());
+  for (const bool taken : {true, false, true}) {
+    y = {};
+    EXPECT_EQ(stream->replay(*recording, 0), taken);
+    stream->mark(*event);
+    EXPECT_EQ(event->poll(), Progress::kPending);
+    EXPECT_EQ(event->poll(), Progress::kDone);  // there is nothing to wait for, and nothing is lost
+    EXPECT_EQ(y.values[3], taken ? 2 : 0);
+  }
+  EXPECT_EQ(device->lost(), nullptr);
+  device->reject_next();
+  EXPECT_FALSE(stream->replay(*recording, 0));
+  EXPECT_TRUE(stream->replay(*recording, 0));
+  stream->mark(*event);
+  EXPECT_EQ(event->wait(), Progress::kDone);
 }
 
 TEST_F(FaultTest, LossOutsideOfWorkReachesEveryPendingEvent) {
