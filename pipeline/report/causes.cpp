@@ -12,6 +12,7 @@ namespace {
 
 using sched::JobClass;
 using sched::JobRecord;
+using sched::kMaxInputs;
 using sched::kNever;
 using sched::Reason;
 
@@ -96,6 +97,29 @@ std::string host_evidence(const RunData& run, const JobRecord& record) {
                         ms_text({stall.to_ns - stall.from_ns}));
   }
   return text;
+}
+
+const JobRecord* origin_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+  const JobRecord* origin = nullptr;
+  switch (record.job_class) {
+    case JobClass::kLateStart: origin = holder_of_core(run, record); break;
+    case JobClass::kSkipped:
+      if (record.reason == Reason::kPreviousRunning) origin = running_before(index, record);
+      if (record.reason == Reason::kSkipNext && record.job > 0) origin = index.find(record.stage, record.job - 1);
+      break;
+    case JobClass::kMissing:
+    case JobClass::kOk:
+      for (std::uint32_t i = 0; i < record.input_count && i < kMaxInputs && origin == nullptr; ++i) {
+        const sched::InputRecord& input = record.inputs[i];
+        if (input.kind != kInputHeld && input.reason != Reason::kProducerNothing) continue;
+        const auto producer = index.bound_job(record.stage, record.job, i);
+        if (producer) origin = index.find(run.problem.stages[record.stage].inputs[i].source, *producer);
+      }
+      break;
+    case JobClass::kOverrun:
+    case JobClass::kLate: break;
+  }
+  return origin != nullptr && origin->nominal_start < record.nominal_start ? origin : nullptr;
 }
 
 Duration budget_of(const RunData& run, const JobRecord& record) {

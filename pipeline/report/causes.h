@@ -16,6 +16,11 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const sched::
 // noticed.
 std::string effect_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
 
+// The job that brought trouble to this one: it held its core or its worker, or was bound to an input and published
+// nothing. nullptr when the job was ok with all its inputs, or the trouble began with itself. Always of an earlier
+// slot.
+const sched::JobRecord* origin_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
+
 // Of the variant that the job ran, on its cores: a degraded job has another budget than the admitted one.
 Duration budget_of(const RunData& run, const sched::JobRecord& record);
 

@@ -304,6 +304,40 @@ TEST(FaultCheck, RecoveryCountsFromTheLastFaultyHyperperiod) {
   EXPECT_EQ(find(report, "hyperperiods until")->seen, "2, camera_detect#15 was skipped");
 }
 
+// An expected count is of the fault: what a noisy machine adds on its own does not fail a scenario, what the failing
+// stage brought upon others does.
+TEST(FaultCheck, TheMachinesOwnNoiseDoesNotCount) {
+  const auto plan =
+      parse(kHead +
+            "{stage: lidar_detect, job: 3, budgets: 2}], expect: {exit: 0, jobs: {lidar_detect: {overrun: "
+            "1}, fusion: {late_start: 0, ok: 16}}, chains: {LiDAR to tracks: {void: 1}, camera to "
+            "tracks: {held: 16, void: 0}}, recovery_hyperperiods: 0}}");
+  ASSERT_TRUE(plan) << plan.error().message;
+  const auto late = [](RunData& run, std::uint32_t stage, std::uint64_t job) {
+    sched::JobRecord& record = test::record_of(run, stage, job);
+    record.actual_start += milliseconds(3).ns;
+    record.flags |= sched::kFlagLateStart;
+    record.job_class = sched::JobClass::kLateStart;
+  };
+  RunData run = test::synthetic_run(8, true);
+  sched::JobRecord& overrun = test::record_of(run, test::kLidarStage, 3);
+  overrun.flags |= sched::kFlagOverrun;
+  overrun.job_class = sched::JobClass::kOverrun;
+  late(run, test::kFusionStage, 10);  // a late wake-up of the machine
+  const FaultReport noisy = check_faults(*plan, run.problem, &run, 0);
+  for (const FaultExpectation& e : noisy.expectations)
+    EXPECT_TRUE(e.met) << e.what << ": " << e.expected << ", seen " << e.seen;
+  EXPECT_EQ(find(noisy, "fusion late start")->seen, "1, 1 by the machine");
+
+  // The same late start, but the stage that was made to fail still held the core.
+  const sched::JobRecord& held = test::record_of(run, test::kFusionStage, 7);
+  overrun.completion = held.nominal_start + milliseconds(2).ns;
+  late(run, test::kFusionStage, 7);
+  const FaultReport hurt = check_faults(*plan, run.problem, &run, 0);
+  EXPECT_FALSE(find(hurt, "fusion late start")->met);
+  EXPECT_EQ(find(hurt, "fusion late start")->seen, "2, 1 by the machine");
+}
+
 TEST(FaultCheck, ARunThatEndedWithAnErrorHasItsExitCodeOnly) {
   const auto plan = parse(kHead + "{process: disk_full}], expect: {exit: 5, verdict: PASS}}");
   ASSERT_TRUE(plan);
