@@ -392,10 +392,16 @@ Status run(const Options& options) {
       }
     }
   }
+  std::vector<AtomicFile> files;
+  for (const Compiled& one : compiled) {
+    TAKT_ASSIGN(AtomicFile file, AtomicFile::create(one.out));
+    TAKT_RETURN_IF_ERROR(file.write({reinterpret_cast<const char*>(one.bytes.data()), one.bytes.size()}));
+    TAKT_RETURN_IF_ERROR(file.flush());
+    files.push_back(std::move(file));
+  }
+  for (AtomicFile& file : files) TAKT_RETURN_IF_ERROR(file.commit());
   std::string json;
   for (const Compiled& one : compiled) {
-    TAKT_RETURN_IF_ERROR(
-        write_file_atomically(one.out, {reinterpret_cast<const char*>(one.bytes.data()), one.bytes.size()}));
     TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(one.out));
     if (options.json) {
       json += (json.empty() ? "" : ",") + plan::to_json(*plan);

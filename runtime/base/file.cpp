@@ -111,10 +111,15 @@ Status AtomicFile::write(std::string_view bytes) {
   return {};
 }
 
-Status AtomicFile::commit() {
+Status AtomicFile::flush() {
   if (::fsync(fd_) != 0 && errno != EINVAL) return fail(Code::kEnvironment, reason(path_, "writing to disk failed"));
   ::close(fd_);
   fd_ = -1;
+  return {};
+}
+
+Status AtomicFile::commit() {
+  if (fd_ >= 0) TAKT_RETURN_IF_ERROR(flush());
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     return fail(Code::kEnvironment, reason(path_, "cannot be renamed from its temporary name"));
   }

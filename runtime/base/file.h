@@ -27,6 +27,9 @@ class AtomicFile {
   ~AtomicFile();
   Status write(std::string_view bytes);
   [[nodiscard]] std::uint64_t position() const { return position_; }
+  // Everything is on the disk, nothing more is written: of several files that belong together, each before the first
+  // commit().
+  Status flush();
   Status commit();
 
  private:

@@ -275,6 +275,12 @@ TEST_F(PlanCommand, SeveralSizesAreSeveralPlansOrNone) {
   EXPECT_EQ(odd.code, 3) << odd.err;
   EXPECT_THAT(odd.err, HasSubstr("bucket height72"));
   EXPECT_FALSE(fs::exists(path("o.height64.plan"))) << "all of them or none";
+  // The second cannot be written.
+  fs::create_directory(path("w.height128.plan"));
+  const Answer blocked = takt({"compile", model, "--fix", "height=64,128", "width=96", "-o", path("w.plan")});
+  EXPECT_EQ(blocked.code, 5);
+  EXPECT_THAT(blocked.err, HasSubstr("w.height128.plan: is a folder"));
+  EXPECT_FALSE(fs::exists(path("w.height64.plan")));
 }
 
 TEST_F(PlanCommand, StoppedOrWithoutRoomItWritesNothing) {
