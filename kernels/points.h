@@ -42,7 +42,7 @@ struct DeskewParams {
 struct CropParams {
   std::int64_t capacity = 1, capacity_out = 1;
   float min[3] = {}, max[3] = {};
-  float ego_min[3] = {}, ego_max[3] = {};  // empty where min is not below max
+  float ego_min[3] = {}, ego_max[3] = {};  // empty where min is max
   float origin[3] = {};
   float range_min = 0, range_max = 0;
   std::int32_t reserved = 0;

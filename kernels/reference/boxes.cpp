@@ -108,6 +108,9 @@ const char* invalid(const TopKDecodeParams& p) {
 
 const char* invalid(const NmsParams& p) {
   if (p.capacity < 1 || p.capacity > kMaxBoxes) return "the capacity is out of range";
+  for (const float limit : p.limit) {
+    if (!std::isfinite(limit) || limit < 0) return "limit is negative or not finite";
+  }
   return p.most >= 0 ? nullptr : "most is negative";
 }
 

@@ -141,7 +141,11 @@ const char* invalid(const CropParams& p) {
       !all_finite(p.origin) || !std::isfinite(p.range_min) || !std::isfinite(p.range_max)) {
     return "a limit is not finite";
   }
-  return nullptr;
+  for (int d = 0; d < 3; ++d) {
+    if (!(p.min[d] < p.max[d])) return "range is empty: least is not below most, so no point would stay";
+    if (p.ego_min[d] > p.ego_max[d]) return "ego is turned round: least is above most";
+  }
+  return p.range_min < p.range_max ? nullptr : "distance is empty: least is not below most, so no point would stay";
 }
 
 const char* invalid(const SweepsParams& p) {

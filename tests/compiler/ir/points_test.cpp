@@ -55,6 +55,12 @@ TEST(PointOperators, SayWhatDoesNotFit) {
               HasSubstr("attribute range has 3 numbers, expected 6"));
   EXPECT_THAT(refusal("takt.Crop", {kPoints}, {{"range", Floats{-4, -4, -2, 4, 4, INFINITY}}}),
               HasSubstr("a limit is not finite"));
+  EXPECT_THAT(refusal("takt.Crop", {kPoints}, {{"range", Floats{-4, 4, -2, 4, -4, 2}}}),
+              HasSubstr("range is empty: least is not below most"));
+  EXPECT_THAT(refusal("takt.Crop", {kPoints}, {{"range", kRange}, {"ego", Floats{1, -1, -1, -1, 1, 1}}}),
+              HasSubstr("ego is turned round"));
+  EXPECT_THAT(refusal("takt.Crop", {kPoints}, {{"range", kRange}, {"distance", Floats{50, 1}}}),
+              HasSubstr("distance is empty"));
   EXPECT_THAT(refusal("takt.Sweeps",
                       {kPoints,
                        {DType::kI64, {1, {1}}},
@@ -85,6 +91,8 @@ TEST(PointOperators, SayWhatDoesNotFit) {
               HasSubstr("input 2 is i32[8]; expected i32[9]"));
   EXPECT_THAT(refusal("takt.AxisAlignedNms", boxes, {{"limit", Floats(17, 1)}}),
               HasSubstr("more numbers than there may be classes"));
+  EXPECT_THAT(refusal("takt.CircleNms", boxes, {{"limit", Floats{2, -1}}}),
+              HasSubstr("limit is negative or not finite"));
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/boxes.h"
 #include "kernels/pillars.h"
 #include "kernels/points.h"
@@ -9,6 +11,8 @@ std::vector<Call> point_calls() {
   CropParams crop;
   crop.capacity = 40;
   crop.capacity_out = 30;
+  std::fill_n(crop.max, 3, 3.0F);
+  crop.range_max = 9;
   PillarParams features;
   features.points = features.members = 40;
   features.pillars = 9;
