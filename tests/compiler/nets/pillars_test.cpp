@@ -18,6 +18,7 @@
 #include "runtime/base/file.h"
 #include "runtime/exec/counts.h"
 #include "sensors/messages/messages.h"
+#include "tests/support/python.h"
 #include "tests/support/run_plan.h"
 
 namespace takt::compiler {
@@ -277,18 +278,8 @@ TEST(PillarNetwork, AMillionPoints) {
   EXPECT_EQ(running.run(crowd.inputs(false), 2), out);
 }
 
-// The oracles' environment, the system's (Debian's python3-onnx), or what is found first.
-std::string python_with_onnx() {
-  const char* const oracles = std::getenv("TAKT_ORACLE_VENV");
-  for (const std::string& python : {oracles == nullptr ? std::string() : std::string(oracles) + "/bin/python",
-                                    std::string("/usr/bin/python3"), std::string("python3")}) {
-    if (!python.empty() && std::system((python + " -c 'import numpy, onnx' 2>/dev/null").c_str()) == 0) return python;
-  }
-  return {};
-}
-
 TEST(PillarNetwork, TheScriptWritesTheSameNetwork) {
-  const std::string python = python_with_onnx();
+  const std::string python = test::python_with_onnx();
   if (python.empty()) GTEST_SKIP() << "no Python here has numpy and onnx";
   const std::string file =
       (std::filesystem::temp_directory_path() / ("takt-pillars-" + std::to_string(::getpid()) + ".onnx")).string();

@@ -19,6 +19,7 @@
 #include "compiler/onnx/import.h"
 #include "runtime/base/file.h"
 #include "runtime/memory/alloc_guard.h"
+#include "tests/support/python.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/test_data.h"
 #include "tools/convert/pandaset.h"
@@ -189,17 +190,8 @@ TEST(VoxelNetwork, RunsWithoutAllocation) {
   EXPECT_EQ(used.copied_bytes, 0U);
 }
 
-std::string python_with_onnx() {
-  const char* const oracles = std::getenv("TAKT_ORACLE_VENV");
-  for (const std::string& python : {oracles == nullptr ? std::string() : std::string(oracles) + "/bin/python",
-                                    std::string("/usr/bin/python3"), std::string("python3")}) {
-    if (!python.empty() && std::system((python + " -c 'import numpy, onnx' 2>/dev/null").c_str()) == 0) return python;
-  }
-  return {};
-}
-
 TEST(VoxelNetwork, TheScriptWritesTheSameNetwork) {
-  const std::string python = python_with_onnx();
+  const std::string python = test::python_with_onnx();
   if (python.empty()) GTEST_SKIP() << "no Python here has numpy and onnx";
   const std::string file =
       (std::filesystem::temp_directory_path() / ("takt-voxels-" + std::to_string(::getpid()) + ".onnx")).string();

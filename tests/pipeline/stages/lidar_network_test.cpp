@@ -1,15 +1,23 @@
 // The pillar network as a stage: small layers, the shipped ranges and rules.
 #include "pipeline/stages/lidar_network.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 
 #include "pipeline/models/lidar_model.h"
+#include "runtime/base/digest.h"
+#include "runtime/base/file.h"
 #include "runtime/exec/counts.h"
 #include "runtime/exec/session.h"
 #include "runtime/memory/alloc_guard.h"
 #include "stage_fixture.h"
+#include "tests/support/python.h"
 
 namespace takt::pipeline::testing {
 namespace {
@@ -273,6 +281,52 @@ TEST(LidarNetwork, ObjectsBelowTheScoreAreDiscarded) {
   Vehicle v("{score_min: 1}");
   EXPECT_EQ(v.run(street(0), 0).objects().size(), 0U);
   EXPECT_GT(v.counts().at("count"), 10);
+}
+
+// A model file that names an ONNX file: the network that the script writes does as a stage what the built one does.
+TEST(LidarNetwork, AFileOfTheSameNetworkGivesTheSameObjects) {
+  const std::string python = test::python_with_onnx();
+  if (python.empty()) GTEST_SKIP() << "no Python here has numpy and onnx";
+  const sensors::RigSensor lidar = lidar_sensor(kCapacity);
+  const LidarModel built = small_model();
+  const compiler::PillarNetwork& n = built.network;
+  std::string place;
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 3; ++j) place += fmt::format("{:.17g},", lidar.vehicle_from_sensor.rotation[3 * i + j]);
+    place += fmt::format("{:.17g}{}", lidar.vehicle_from_sensor.translation[i], i < 2 ? "," : "");
+  }
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("takt-lidar-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string file = (folder / "net.onnx").string();
+  const std::string command = fmt::format(
+      "{} {}/tools/nets/pillars.py {} payload_bytes={} points={} poses={} sweeps={} vehicle_from_sensor=[{}]"
+      " pillar=[0.8,0.8] pillars=1500 channels=[8,8] convs=[0,0] neck=8",
+      python, TAKT_SOURCE_DIR, file, sensors::PointCloud::bytes_for(kCapacity), kCapacity, n.poses, n.sweeps, place);
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  const auto digest = digest_file(file);
+  ASSERT_TRUE(digest);
+  ASSERT_TRUE(write_file_atomically((folder / "net.yaml").string(),
+                                    "name: from_a_file\nlicence: part of takt\nfile: net.onnx\nhash: " + digest->hex() +
+                                        "\nclasses: {car: vehicle, person: pedestrian, bicycle: cyclist}\n"));
+  const auto read = load_lidar_model((folder / "net.yaml").string());
+  ASSERT_TRUE(read) << read.error().message;
+  StageUnderTest from_file("lidar_network", {lidar}, "{score_min: 0}", "full", with(*read, lidar));
+  StageUnderTest from_builder("lidar_network", {lidar}, "{score_min: 0}", "full", with(built, lidar));
+  ASSERT_EQ(from_file.error() + from_builder.error(), "");
+  for (int frame = 0; frame < 3; ++frame) {
+    Chunk cloud = make_cloud(street(frame), kCapacity);
+    cloud.header.capture_ns = 1'000'000'000 + frame * 100'000'000LL;
+    const Output a = from_file.run({cloud.input()}, 1), b = from_builder.run({cloud.input()}, 1);
+    EXPECT_GT(a.objects().size(), 10U);
+    EXPECT_EQ(a.digest(), b.digest());
+  }
+  // Another file under the name is refused before it is compiled.
+  std::ofstream(file, std::ios::app) << "x";
+  const auto changed = compile_lidar_model(*read, lidar, {1});
+  ASSERT_FALSE(changed);
+  EXPECT_NE(changed.error().message.find("net.onnx"), std::string::npos) << changed.error().message;
+  std::filesystem::remove_all(folder);
 }
 
 TEST(LidarNetwork, WhatIsWrongIsNamed) {
