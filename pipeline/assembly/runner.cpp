@@ -26,7 +26,7 @@
 #include "runtime/memory/aligned_buffer.h"
 #include "runtime/memory/alloc_guard.h"
 #include "runtime/memory/process.h"
-#include "sensors/logs/decode.h"
+#include "sensors/logs/log_tools.h"
 
 namespace takt::pipeline {
 namespace {
@@ -190,20 +190,8 @@ std::vector<std::string> assumptions(const sensors::Rig& rig) {
 
 Result<std::vector<TruthFrame>> read_truth(const std::string& log_path) {
   std::vector<TruthFrame> out;
-  TAKT_ASSIGN(auto log, sensors::open_log(log_path));
-  std::vector<std::string> topics;
-  for (const sensors::LogChannel& channel : log->channels()) {
-    if (channel.schema == "takt.Truth") topics.push_back(channel.topic);
-  }
-  if (topics.empty()) return out;
-  log->select(topics);
-  for (;;) {
-    TAKT_ASSIGN(std::optional<sensors::LogMessage> message, log->next());
-    if (!message) break;
-    const auto truth = sensors::decode_truth(message->bytes);
-    if (!truth) continue;  // a damaged truth message is a log problem, not a reason to lose the run
-    out.push_back(truth_frame(*truth));
-  }
+  TAKT_RETURN_IF_ERROR(
+      sensors::for_each_truth(log_path, [&](const sensors::log::Truth& truth) { out.push_back(truth_frame(truth)); }));
   std::sort(out.begin(), out.end(), [](const TruthFrame& a, const TruthFrame& b) { return a.stamp < b.stamp; });
   return out;
 }

@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/rig/doppler.h"
+#include "pipeline/rig/labels.h"
 #include "pipeline/rig/samples.h"
+#include "sensors/logs/log_tools.h"
 #include "sensors/rig_pcl/rig_pcl.h"
 
 namespace takt::pipeline {
@@ -54,6 +56,9 @@ class Check {
   Result<RigCheck> run() {
     TAKT_ASSIGN(stamps_, read_stamps(options_.log_path, rig_));
     TAKT_ASSIGN(samples_, read_samples(options_.log_path, rig_, choose()));
+    TAKT_RETURN_IF_ERROR(sensors::for_each_truth(options_.log_path, [&](const sensors::log::Truth& truth) {
+      labels_.push_back({truth.stamp, {}, truth.boxes});
+    }));
     for (std::size_t s = 0; s < rig_.sensors.size(); ++s) {
       if (stamps_[s].empty()) {
         add(s, "samples", CheckState::kWrong, "the log has no messages on " + rig_.sensors[s].topic);
@@ -140,6 +145,7 @@ class Check {
     check_forward(s);
     check_intensity(s);
     check_own_vehicle(s);
+    check_labels(s);
   }
 
   // The lowest point of every half-metre cell near the vehicle: feet of walls and vehicles instead of their sides, and
@@ -287,6 +293,41 @@ class Check {
     std::string text = format("%.2f %% of the points lie inside the own vehicle", 100 * share);
     if (wrong) text += ": the sensor sees the vehicle itself, or its place is wrong";
     add(s, "own vehicle", wrong ? CheckState::kWrong : CheckState::kOk, text, {{"share", share}});
+  }
+
+  // Labels read in the right convention hold more points than in any other.
+  void check_labels(std::size_t s) {
+    if (labels_.empty()) return;
+    constexpr Duration kTogether = milliseconds(5);
+    std::array<std::size_t, kBoxReadings.size()> points{};
+    std::size_t boxes = 0, sweeps = 0;
+    for (const Sample& sweep : samples_[s]) {
+      const auto frame = std::find_if(labels_.begin(), labels_.end(), [&](const sensors::log::Truth& labels) {
+        return std::llabs((labels.stamp - sweep.stamp).ns) <= kTogether.ns;
+      });
+      if (frame == labels_.end()) continue;
+      const auto found =
+          points_in_boxes(vehicle_points(sweep.payload->as<sensors::PointCloud>(), rig_.sensors[s]), frame->boxes);
+      for (std::size_t i = 0; i < points.size(); ++i) points[i] += found[i];
+      boxes += frame->boxes.size();
+      ++sweeps;
+    }
+    const std::size_t most = *std::max_element(points.begin(), points.end());
+    if (most < options_.limits.label_points) {
+      add(s, "points in boxes", CheckState::kNotChecked,
+          sweeps == 0 ? "no labels within 5 ms of its sampled sweeps" : "no labelled box holds points enough to tell");
+      return;
+    }
+    const bool wrong = static_cast<double>(most) > options_.limits.label_ratio * static_cast<double>(points[0]);
+    const auto best = static_cast<std::size_t>(std::find(points.begin(), points.end(), most) - points.begin());
+    std::string text = format("%zu points in %zu labelled boxes of %zu sweeps", points[0], boxes, sweeps);
+    if (wrong) {
+      text += format("; read with %s, the boxes hold %zu: labels or cloud are in other axes", kBoxReadings[best], most);
+    }
+    add(s, "points in boxes", wrong ? CheckState::kWrong : CheckState::kOk, text,
+        {{"points", static_cast<double>(points[0])},
+         {"most", static_cast<double>(most)},
+         {"boxes", static_cast<double>(boxes)}});
   }
 
   // Static returns say how the sensor moves; the vehicle moves along x.
@@ -462,6 +503,7 @@ class Check {
   const CheckOptions& options_;
   std::vector<std::vector<SensorTime>> stamps_;
   std::vector<std::vector<Sample>> samples_;
+  std::vector<sensors::log::Truth> labels_;
   RigCheck out_;
 };
 

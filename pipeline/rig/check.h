@@ -1,5 +1,6 @@
 // Does the rig fit the log? Answers that need no labels: the ground as each LiDAR sees it, which way the world moves
-// past the sensors, stamps side by side, intensity, hits on the own vehicle, and pictures for the eye.
+// past the sensors, stamps side by side, intensity, hits on the own vehicle, and pictures for the eye. Where the log
+// has labels: whether their boxes hold the points.
 #pragma once
 
 #include <string>
@@ -17,7 +18,8 @@ const char* word_of(CheckState state);  // "ok", "WRONG", "NOT CHECKED"
 
 struct CheckLine {
   std::string sensor;  // or "a / b" for a pair
-  std::string check;   // "ground", "forward axis", "stamp skew", "intensity", "own vehicle", "in image"
+  std::string
+      check;  // "ground", "forward axis", "stamp skew", "intensity", "own vehicle", "points in boxes", "in image"
   CheckState state = CheckState::kNotChecked;
   std::string text;                                     // for people: figures, and what to do when it is wrong
   std::vector<std::pair<std::string, double>> figures;  // for programs: tilt_deg, height_m, ...
@@ -38,6 +40,8 @@ struct CheckLimits {
   double ground_height_m = 0.3;
   double forward_deg = 4;
   double own_vehicle_share = 0.02;
+  double label_ratio = 1.3;        // points in boxes, read in another way over as they are
+  std::size_t label_points = 200;  // fewer say nothing
 };
 
 struct CheckOptions {

@@ -14,6 +14,7 @@
 
 #include "runtime/base/digest.h"
 #include "runtime/base/suggest.h"
+#include "sensors/logs/decode.h"
 #include "sensors/logs/mcap_format.h"
 #include "sensors/logs/mcap_reader.h"
 
@@ -472,6 +473,21 @@ Result<LogFacts> inspect_log(LogReader& log, bool full, const LogProgress& progr
   facts.metadata = log.metadata();
   facts.problems = log.problems();
   return facts;
+}
+
+Status for_each_truth(const std::string& path, const std::function<void(const log::Truth&)>& use) {
+  TAKT_ASSIGN(const std::unique_ptr<LogReader> log, open_log(path));
+  std::vector<std::string> topics;
+  for (const LogChannel& channel : log->channels()) {
+    if (channel.schema == "takt.Truth") topics.push_back(channel.topic);
+  }
+  if (topics.empty()) return {};
+  log->select(topics);
+  for (;;) {
+    TAKT_ASSIGN(const std::optional<LogMessage> message, log->next());
+    if (!message) return {};
+    if (const auto truth = decode_truth(message->bytes)) use(*truth);
+  }
 }
 
 }  // namespace takt::sensors

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sensors/logs/log_messages.h"
 #include "sensors/logs/log_reader.h"
 #include "sensors/logs/mcap_writer.h"
 
@@ -85,5 +86,9 @@ struct LogFacts {
 
 // full: every message is read. Otherwise what the log says of itself, at once where it has an index.
 Result<LogFacts> inspect_log(LogReader& log, bool full, const LogProgress& progress = {});
+
+// Calls `use` for every takt.Truth message of the log, in its order; damaged ones are left out. What it is given lives
+// for the call. kInput: the log cannot be read.
+Status for_each_truth(const std::string& path, const std::function<void(const log::Truth&)>& use);
 
 }  // namespace takt::sensors

@@ -10,6 +10,7 @@
 #include "pipeline/rig/check.h"
 #include "pipeline/rig/doppler.h"
 #include "pipeline/rig/ego.h"
+#include "pipeline/rig/labels.h"
 #include "pipeline/rig/samples.h"
 #include "runtime/base/file.h"
 #include "sensors/rig/rig_estimate.h"
@@ -154,6 +155,78 @@ TEST_F(RigCheckOfDrive, TopicThatIsNotThere) {
   sensor("radar_front").topic = "/radar/rear/returns";
   const RigCheck result = check();
   EXPECT_EQ(state(result, "radar_front", "samples"), CheckState::kWrong);
+}
+
+TEST_F(RigCheckOfDrive, LabelsHoldThePointsAsTheyAre) {
+  EXPECT_EQ(state(check(), "lidar_top", "points in boxes"), CheckState::kOk);
+  turn("lidar_top", 2, 90);
+  const RigCheck turned = check();
+  EXPECT_EQ(state(turned, "lidar_top", "points in boxes"), CheckState::kWrong);
+  EXPECT_THAT(turned.find("lidar_top", "points in boxes")->text, HasSubstr("turned by 90 degrees to the left"));
+}
+
+// Every wrong convention is found by its name: boxes are written down in it, the points lie in the true ones.
+TEST(BoxReadings, TheConventionIsNamed) {
+  sensors::log::TruthBox truth;
+  truth.pose.position = {12, 5, 0.9};
+  truth.size = {4.6, 1.9, 1.6};
+  const double yaw = 0.5;
+  truth.pose.orientation = {std::cos(yaw / 2), 0, 0, std::sin(yaw / 2)};
+  std::vector<VehiclePoint> points;
+  for (double l = -2.2; l <= 2.2; l += 0.1) {
+    for (double w = -0.9; w <= 0.9; w += 0.1) {
+      points.push_back({static_cast<float>(12 + l * std::cos(yaw) - w * std::sin(yaw)),
+                        static_cast<float>(5 + l * std::sin(yaw) + w * std::cos(yaw)), 1.5F});
+    }
+  }
+  const auto best = [&](const sensors::log::TruthBox& box) {
+    const auto counts = points_in_boxes(points, {&box, 1});
+    return std::string(
+        kBoxReadings[static_cast<std::size_t>(std::max_element(counts.begin(), counts.end()) - counts.begin())]);
+  };
+  EXPECT_EQ(points_in_boxes(points, {&truth, 1})[0], points.size());
+  EXPECT_EQ(best(truth), "as they are");
+  const auto written = [&](double x, double y, double heading) {
+    sensors::log::TruthBox box = truth;
+    box.pose.position = {x, y, 0.9};
+    box.pose.orientation = {std::cos(heading / 2), 0, 0, std::sin(heading / 2)};
+    return box;
+  };
+  EXPECT_EQ(best(written(5, 12, M_PI / 2 - yaw)), "x and y swapped");
+  EXPECT_EQ(best(written(12, -5, -yaw)), "y to the right");
+  EXPECT_EQ(best(written(-12, 5, M_PI - yaw)), "x to the rear");
+  EXPECT_EQ(best(written(5, -12, yaw - M_PI / 2)), "turned by 90 degrees to the left");
+  EXPECT_EQ(best(written(-5, 12, yaw + M_PI / 2)), "turned by 90 degrees to the right");
+  EXPECT_EQ(best(written(-12, -5, yaw + M_PI)), "turned round");
+  EXPECT_EQ(best(written(12, 5, -yaw)), "yaw clockwise");
+  sensors::log::TruthBox sizes = truth;
+  std::swap(sizes.size[0], sizes.size[1]);
+  EXPECT_EQ(best(sizes), "length and width swapped");
+  sensors::log::TruthBox bottom = truth;
+  bottom.pose.position[2] = 0.1;
+  EXPECT_EQ(best(bottom), "place = bottom");
+}
+
+// The figures that data sets are known by: PandaSet's first frames hold twice the points of their swapped reading.
+TEST(BoxReadings, PandasetAsItIs) {
+  TAKT_TEST_DATA_OR_SKIP(folder, "sensors/pandaset_002");
+  const auto rig = sensors::load_rig(kRoot + "/configs/rigs/pandaset.yaml");
+  ASSERT_TRUE(rig) << rig.error().message;
+  const auto set = tools::open_pandaset(folder);
+  ASSERT_TRUE(set) << set.error().message;
+  const fs::path place = fs::path(TAKT_BINARY_DIR) / ("boxes-test-" + std::to_string(::getpid()));
+  fs::create_directories(place);
+  CheckOptions options;
+  options.log_path = (place / "drive.mcap").string();
+  options.sweeps = 2;
+  ASSERT_TRUE(tools::convert_pandaset(*set, *rig, options.log_path));
+  const auto result = check_rig(*rig, options);
+  fs::remove_all(place);
+  ASSERT_TRUE(result) << result.error().message;
+  const CheckLine* line = result->find("lidar_top", "points in boxes");
+  ASSERT_NE(line, nullptr);
+  EXPECT_EQ(line->state, CheckState::kOk) << line->text;
+  EXPECT_GT(line->figures[0].second, 20000) << line->text;
 }
 
 // How far the estimated ego motion is off, against that of the drive.
