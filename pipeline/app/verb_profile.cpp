@@ -8,6 +8,7 @@
 
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
+#include "pipeline/app/outputs.h"
 #include "pipeline/assembly/profile.h"
 #include "scheduler/model/budgets.h"
 #include "scheduler/model/yaml.h"
@@ -91,6 +92,9 @@ int judge_tightness(const sched::BudgetTable& earlier, const pipeline::Profile& 
 }
 
 int run(const Options& options) {
+  if (options.against.empty()) {
+    if (const Status possible = can_write_file(options.out); !possible) return report_error(possible.error());
+  }
   const Result<pipeline::ModelFiles> models = model_files(options.models);
   if (!models) return report_error(models.error());
   const Result<pipeline::PipelineConfig> config = pipeline::load_pipeline(options.pipeline, *models);

@@ -12,10 +12,12 @@
 
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
+#include "pipeline/app/outputs.h"
 #include "pipeline/app/replay_keys.h"
 #include "pipeline/app/supervise.h"
 #include "pipeline/assembly/digests.h"
 #include "pipeline/assembly/environment.h"
+#include "pipeline/report/baselines.h"
 #include "pipeline/report/report.h"
 #include "pipeline/report/run_folder.h"
 #include "scheduler/analysis/explain.h"
@@ -30,7 +32,7 @@ struct Options {
   std::vector<std::string> gang, remap;
   pipeline::ReplayView view;
   bool exported = false, supervise = false, lockstep = false, quiet = false, json = false, require_judged = false,
-       paused = false, watch = false;
+       paused = false, watch = false, baselines = false;
   double rate = 1;
   double duration_s = 0;
   std::uint64_t loop = 1;
@@ -106,7 +108,7 @@ struct Prepared {
   Admitted admitted;
   sched::Schedule schedule;
   std::shared_ptr<const pipeline::RunData> reproduce;  // the run to repeat, whose table this is
-  std::optional<pipeline::FaultPlan> faults;
+  std::optional<pipeline::FaultPlan> faults;           // of --faults; of the run to repeat, what it did to its log
 };
 
 // The inputs that decide bytes must be those of the run; kInput names the first that is another.
@@ -163,6 +165,17 @@ Result<Prepared> prepare_again(const Options& options) {
   TAKT_ASSIGN(out.admitted.config, pipeline::load_pipeline(options.schedule.pipeline, models));
   TAKT_RETURN_IF_ERROR(same_inputs(before, options, out.admitted.config));
   TAKT_RETURN_IF_ERROR(same_pipeline(before, options, out.admitted.config.problem));
+  if (before.faults) {
+    // What was done to stages and to the process is in the records of their jobs; what was done to the log is not.
+    TAKT_ASSIGN(pipeline::FaultPlan faults,
+                pipeline::parse_faults(before.faults->text, options.reproduce + "/run.json, its faults", before.problem,
+                                       before.rig));
+    out.faults.emplace();
+    out.faults->name = faults.name;
+    out.faults->what = faults.what;
+    out.faults->text = faults.text;
+    out.faults->sensors = std::move(faults.sensors);
+  }
   out.admitted.config.problem = before.problem;
   out.schedule = before.schedule;
   out.reproduce = std::make_shared<const pipeline::RunData>(std::move(before));
@@ -176,6 +189,7 @@ Result<Prepared> prepare(const Options& options) {
   }
   // The log is opened before the search: a mistyped path should not cost seconds.
   TAKT_RETURN_IF_ERROR(sensors::open_log(options.log));
+  if (!options.save_digests.empty()) TAKT_RETURN_IF_ERROR(can_write_file(options.save_digests));
   if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::check_digests(options.digests));
   if (!options.reproduce.empty()) return prepare_again(options);
   Prepared out;
@@ -196,6 +210,11 @@ Result<Prepared> prepare(const Options& options) {
       return fail(Code::kUsage, options.faults +
                                     ": faults of stages and of the process are of real time, and --lockstep "
                                     "knows none: leave it out");
+    }
+    if (out.faults->needs_iceoryx() && (options.transport == "local" || options.roudi == "external")) {
+      return fail(Code::kUsage, options.faults +
+                                    ": other processes take part in it, with a RouDi of this run's own: it needs "
+                                    "--transport iceoryx and --roudi embedded");
     }
   }
   return out;
@@ -245,15 +264,9 @@ int tell_faults(const pipeline::FaultReport& report, bool quiet) {
   return report.met() ? 0 : exit_code(Code::kGate);
 }
 
-// One pass over the log (or its window) into one run folder. `finite`: false when watching has found something.
-Result<pipeline::RunData> execute(const Options& options, const Prepared& prepared, const pipeline::ReplayView& view,
-                                  const std::string& folder, Controls& controls, bool& finite) {
-  const Admitted& admitted = prepared.admitted;
-  // The run folder comes first: when it cannot be made, nothing has been computed in vain.
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return fail(Code::kEnvironment, folder + ": the run folder cannot be made: " + error.message());
-
+// A run of the admitted table as the options ask for it.
+pipeline::RunOptions run_options(const Options& options, const Prepared& prepared, const pipeline::ReplayView& view,
+                                 Controls& controls) {
   pipeline::RunOptions run;
   run.log_path = options.log;
   run.view = view;
@@ -268,11 +281,58 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
                 : options.roudi == "external" ? transport::Backend::kIceoryxExternal
                                               : transport::Backend::kIceoryxEmbedded;
   if (options.duration_s > 0) {
-    run.max_hyperperiods = static_cast<std::uint64_t>(
-        options.duration_s * 1e9 / static_cast<double>(admitted.config.problem.hyperperiod.ns) + 0.5);
-    run.max_hyperperiods = std::max<std::uint64_t>(run.max_hyperperiods, 1);
+    const double h = static_cast<double>(prepared.admitted.config.problem.hyperperiod.ns);
+    run.max_hyperperiods = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(options.duration_s * 1e9 / h + 0.5));
   }
-  Progress progress(options.lockstep ? "lockstep" : "replaying", options.quiet);
+  return run;
+}
+
+// Runs every way at every load beside the run in `data`, and takes their figures into it.
+Status measure_baselines(const Options& options, const Prepared& prepared, const pipeline::ReplayView& view,
+                         Controls& controls, pipeline::RunData& data) {
+  constexpr std::uint64_t kFewest = 5;
+  const std::uint64_t compared = pipeline::compared_hyperperiods(data);
+  if (compared < kFewest) {
+    return fail(Code::kInput, options.log + ": --baselines compares whole hyperperiods of the log, at least " +
+                                  std::to_string(kFewest) + ", and this run had " + std::to_string(compared));
+  }
+  pipeline::RunOptions run = run_options(options, prepared, view, controls);
+  run.max_hyperperiods = compared + 2;  // what arrives in the last ones still comes through
+  for (const double load : pipeline::kLoads) {
+    for (const pipeline::Way way : pipeline::kWays) {
+      if (way == pipeline::Way::kTable && load == 1) {
+        data.measured.push_back(pipeline::measure(data, way, load, compared));
+        continue;
+      }
+      run.way = way;
+      run.load = load;
+      char label[64];
+      std::snprintf(label, sizeof label, "%s at %gx", name_of(way), load);
+      Progress progress(label, options.quiet);
+      run.progress = [&progress](double done, double total) { progress.update(done, total); };
+      TAKT_ASSIGN(const pipeline::RunData other,
+                  pipeline::run_pipeline(prepared.admitted.config, prepared.schedule, run));
+      if (other.interrupted) {
+        data.measured.clear();
+        data.schedule_notes.push_back("--baselines was interrupted: there is nothing to compare");
+        return {};
+      }
+      if (other.lost_records > 0) {
+        data.environment.warnings.push_back(std::string(label) + ": " + std::to_string(other.lost_records) +
+                                            " records were lost; its figures are of the others");
+      }
+      data.measured.push_back(pipeline::measure(other, way, load, compared));
+    }
+  }
+  return {};
+}
+
+// One pass over the log (or its window) into one run folder. `finite`: false when watching has found something.
+Result<pipeline::RunData> execute(const Options& options, const Prepared& prepared, const pipeline::ReplayView& view,
+                                  const std::string& folder, Controls& controls, bool& finite) {
+  const Admitted& admitted = prepared.admitted;
+  pipeline::RunOptions run = run_options(options, prepared, view, controls);
+  std::optional<Progress> progress(std::in_place, options.lockstep ? "lockstep" : "replaying", options.quiet);
   if (!options.quiet && !options.json) {
     run.planned = [](const transport::PoolPlan& pools) { std::printf("%s\n", pools.text().c_str()); };
   }
@@ -282,8 +342,9 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
       findings.push_back("stage " + stage + ", run " + std::to_string(found.run) + ": " + exec::to_string(found, plan));
     };
   }
-  run.progress = [&progress](double done, double total) { progress.update(done, total); };
+  run.progress = [&progress](double done, double total) { progress->update(done, total); };
   TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(admitted.config, prepared.schedule, run));
+  progress.reset();
   finite = findings.empty();
   for (const std::string& finding : findings) {
     std::fprintf(stderr, "takt: %s\n", finding.c_str());
@@ -296,8 +357,14 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
     TAKT_ASSIGN(const Digest hash, digest_file(options.schedule.budgets));
     data.inputs.push_back({"budgets", options.schedule.budgets, hash});
   }
+  if (!options.faults.empty()) {
+    data.inputs.push_back({"faults", options.faults, digest(prepared.faults->text)});
+  }
   if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::compare_digests(data, options.digests));
   if (prepared.reproduce) compare_with(*prepared.reproduce, data);
+  if (options.baselines && !data.interrupted) {
+    TAKT_RETURN_IF_ERROR(measure_baselines(options, prepared, view, controls, data));
+  }
   return data;
 }
 
@@ -338,6 +405,9 @@ int run(const Options& options) {
   if (options.paused && !(options.lockstep && controls.keys)) {
     return report_error({Code::kUsage, "--paused needs --lockstep and a terminal, whose keys go on"});
   }
+  // The run folder first: when it cannot be written, nothing is computed in vain.
+  Result<OutputFolder> folder_made = OutputFolder::make(options.out);
+  if (!folder_made) return report_error(folder_made.error());
   const Result<Prepared> prepared = prepare(options);
   if (!prepared) return report_error(prepared.error());
 
@@ -361,11 +431,14 @@ int run(const Options& options) {
     }
     bool finite = true;
     Result<pipeline::RunData> data = execute(options, *prepared, view, folder, controls, finite);
-    const pipeline::FaultPlan* const faults = prepared->faults ? &*prepared->faults : nullptr;
+    const pipeline::FaultPlan* const faults = options.faults.empty() ? nullptr : &*prepared->faults;
     const sched::Problem& problem = prepared->admitted.config.problem;
     if (!data) {
       const int code = report_error(data.error());
-      return faults == nullptr ? code : tell_faults(check_faults(*faults, problem, nullptr, code), options.quiet);
+      // What was asked for wrongly is no fault that a run could bear.
+      const Code why = data.error().code;
+      if (faults == nullptr || why == Code::kUsage || why == Code::kConfiguration) return code;
+      return tell_faults(check_faults(*faults, problem, nullptr, code), options.quiet);
     }
     if (pass == 1) {
       first_digests = data->digests;
@@ -391,6 +464,10 @@ int run(const Options& options) {
       const int code = report_error(outcome.error());
       return faults == nullptr ? code : tell_faults(check_faults(*faults, problem, &*data, code), options.quiet);
     }
+    folder_made->keep();
+    // That of an earlier run in this folder; a supervisor of this one writes its own behind it.
+    std::error_code none;
+    if (pass == 1) std::filesystem::remove(folder + "/supervision.json", none);
     if (!options.save_digests.empty()) {
       if (const Status saved = pipeline::save_digests(*data, options.save_digests); !saved) {
         return report_error(saved.error());
@@ -447,6 +524,14 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--faults", options->faults,
                    "do to the run what this file says (configs/faults), and judge whether it bears that as expected: "
                    "exit code 0 or 1");
+  verb->add_flag(
+          "--baselines", options->baselines,
+          "real time: then run the same stages on the same drive and cores without the table, event-driven (FIFO, "
+          "EDF) and in epochs, all at 1.0, 1.2 and 2.0 times their CPU time, 10 s of the log at most each; the "
+          "report sets them beside the table and the simulation")
+      ->excludes("--lockstep")
+      ->excludes("--rate")
+      ->excludes("--faults");
   verb->add_option("--topics", options->view.topics,
                    "only sensors whose topic matches this shell pattern (repeatable); stages run without the others");
   verb->add_option("--exclude", options->view.exclude, "no sensors whose topic matches (repeatable)");
@@ -470,6 +555,7 @@ void add_replay(CLI::App& app, Command& chosen) {
       ->excludes("--gang")
       ->excludes("--faults")
       ->excludes("--what-if")
+      ->excludes("--baselines")
       ->excludes("--duration")
       ->excludes("--rate");
   verb->add_option("--save-digests", options->save_digests, "write the output digests of this run into this file");

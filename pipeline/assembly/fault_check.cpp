@@ -75,6 +75,7 @@ class Check {
   void all(FaultReport& out) {
     out.expectations.push_back(
         {"chain instances violated", "0", count_text(judgement_.violated), judgement_.violated == 0});
+    strikes(out);
     if (!plan_.verdicts.empty()) {
       std::string expected;
       for (const std::string& verdict : plan_.verdicts) expected += (expected.empty() ? "" : " or ") + verdict;
@@ -104,6 +105,32 @@ class Check {
   }
 
  private:
+  // A fault that changed nothing tested nothing: one of a hundred messages where fifty came, a job behind the end of a
+  // run that was interrupted.
+  void strikes(FaultReport& out) const {
+    std::size_t i = 0;
+    const auto expect_struck = [&](std::uint64_t count) {
+      if (i == out.struck.size()) out.struck.push_back(0);
+      out.struck[i] = count;
+      if (count == 0)
+        out.expectations.push_back({"the fault strikes: " + out.injected[i], "at least once", "never", false});
+      ++i;
+    };
+    for (const StageFault& fault : plan_.stages) {
+      expect_struck(static_cast<std::uint64_t>(
+          std::count_if(run_.records.begin(), run_.records.end(), [&](const JobRecord& record) {
+            return record.stage == fault.stage && record.job >= fault.job && record.job - fault.job < fault.count;
+          })));
+    }
+    for (std::size_t s = 0; s < plan_.sensors.size(); ++s) {
+      expect_struck(run_.faults && i < run_.faults->struck.size() ? run_.faults->struck[i] : 0);
+    }
+    for (const ProcessFault& fault : plan_.processes) {
+      const std::int64_t ran = run_.problem.hyperperiod.ns * static_cast<std::int64_t>(run_.dispatch.hyperperiods_run);
+      expect_struck(fault.kind == ProcessFault::Kind::kDiskFull || fault.at.ns < ran ? 1 : 0);
+    }
+  }
+
   [[nodiscard]] bool injected(const JobRecord& record) const {
     return std::any_of(plan_.stages.begin(), plan_.stages.end(), [&](const StageFault& fault) {
       return fault.stage == record.stage && record.job >= fault.job && record.job - fault.job < fault.count;
@@ -237,11 +264,23 @@ class Check {
 
 }  // namespace
 
+FaultReport describe_faults(const FaultPlan& plan, const sched::Problem& problem,
+                            const std::vector<std::uint64_t>& touched) {
+  FaultReport out{plan.name, plan.what, plan.text, {}, {}, {}};
+  const auto add = [&](std::string text, std::uint64_t struck) {
+    out.injected.push_back(std::move(text));
+    out.struck.push_back(struck);
+  };
+  for (const StageFault& fault : plan.stages) add(in_words(fault, problem), 0);
+  for (std::size_t s = 0; s < plan.sensors.size(); ++s) {
+    add(in_words(plan.sensors[s], problem), s < touched.size() ? touched[s] : 0);
+  }
+  for (const ProcessFault& fault : plan.processes) add(in_words(fault, problem), 0);
+  return out;
+}
+
 FaultReport check_faults(const FaultPlan& plan, const sched::Problem& problem, const RunData* run, int exit) {
-  FaultReport out{plan.name, plan.what, {}, {}};
-  for (const StageFault& fault : plan.stages) out.injected.push_back(in_words(fault, problem));
-  for (const SensorFault& fault : plan.sensors) out.injected.push_back(in_words(fault, problem));
-  for (const ProcessFault& fault : plan.processes) out.injected.push_back(in_words(fault, problem));
+  FaultReport out = describe_faults(plan, problem);
   out.expectations.push_back(
       {"exit code of the run", std::to_string(plan.exit), std::to_string(exit), exit == plan.exit});
   if (run != nullptr) Check(plan, *run).all(out);

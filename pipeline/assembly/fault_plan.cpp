@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
+#include "runtime/base/file.h"
+#include "runtime/base/suggest.h"
 #include "runtime/base/yaml.h"
 
 namespace takt::pipeline {
@@ -34,6 +37,7 @@ Duration seconds_of(const YamlNode& node) { return {static_cast<std::int64_t>(no
 
 StageFault stage_fault(const YamlNode& node, const std::vector<std::string>& stages) {
   StageFault out;
+  out.where = node.where();
   out.stage = index_of(node.at("stage"), stages);
   out.job = static_cast<std::uint64_t>(node.at("job").integer(0, 1'000'000'000));
   if (const auto count = node.find("count")) out.count = static_cast<std::uint64_t>(count->integer(1, 1'000'000));
@@ -56,10 +60,12 @@ StageFault stage_fault(const YamlNode& node, const std::vector<std::string>& sta
 
 SensorFault sensor_fault(const YamlNode& node, const std::vector<std::string>& sensors) {
   SensorFault out;
+  out.where = node.where();
   out.sensor = index_of(node.at("sensor"), sensors);
   out.kind = kind_of<SensorFault::Kind>(node.at("kind"), kSensorKinds);
   out.from = seconds_of(node.at("from_s"));
   out.length = seconds_of(node.at("for_s"));
+  if (out.length.ns == 0) node.at("for_s").error("a fault of no length never strikes");
   if (const auto every = node.find("every")) out.every = static_cast<std::uint32_t>(every->integer(1, 1'000'000));
   if (out.kind == SensorFault::Kind::kLate) out.by = node.at("by_ms").milliseconds(0.001, 60'000);
   if (out.kind == SensorFault::Kind::kClockStep) out.by = node.at("by_ms").milliseconds(-60'000, 60'000);
@@ -69,6 +75,7 @@ SensorFault sensor_fault(const YamlNode& node, const std::vector<std::string>& s
 
 ProcessFault process_fault(const YamlNode& node, const std::vector<std::string>& stages) {
   ProcessFault out;
+  out.where = node.where();
   out.kind = kind_of<ProcessFault::Kind>(node.at("process"), kProcessKinds);
   if (out.kind != ProcessFault::Kind::kDiskFull) out.at = seconds_of(node.at("at_s"));
   if (out.kind == ProcessFault::Kind::kStop) out.length = node.at("for_ms").milliseconds(1, 60'000);
@@ -98,10 +105,10 @@ void counts(const YamlNode& node, CountExpectation::Kind kind, const std::vector
             const std::vector<std::string>& figures, std::vector<CountExpectation>& out) {
   for (const auto& [subject, of_subject] : node.entries()) {
     const auto at = std::find(subjects.begin(), subjects.end(), subject);
-    if (at == subjects.end()) of_subject.error("'" + subject + "' is not known here");
+    if (at == subjects.end()) of_subject.error("'" + subject + "' is not known here" + did_you_mean(subject, subjects));
     for (const auto& [figure, range] : of_subject.entries()) {
       if (std::find(figures.begin(), figures.end(), figure) == figures.end()) {
-        range.error("'" + figure + "' is no figure that can be counted here");
+        range.error("'" + figure + "' is no figure that can be counted here" + did_you_mean(figure, figures));
       }
       const auto index = static_cast<std::uint32_t>(at == subjects.end() ? 0 : at - subjects.begin());
       out.push_back({kind, index, figure, range_of(range)});
@@ -175,13 +182,54 @@ bool FaultPlan::fills_disk() const {
                      [](const ProcessFault& fault) { return fault.kind == ProcessFault::Kind::kDiskFull; });
 }
 
+bool FaultPlan::needs_iceoryx() const {
+  return std::any_of(processes.begin(), processes.end(), [](const ProcessFault& fault) {
+    return fault.kind == ProcessFault::Kind::kKillClient || fault.kind == ProcessFault::Kind::kKillRoudi;
+  });
+}
+
 Result<FaultPlan> load_faults(const std::string& path, const sched::Problem& problem, const sensors::Rig& rig) {
-  return read_document(YamlDocument::load(path), problem, rig);
+  const Result<std::string> text = read_file(path);
+  if (!text) return fail(Code::kConfiguration, text.error().message);
+  return parse_faults(*text, path, problem, rig);
 }
 
 Result<FaultPlan> parse_faults(const std::string& text, const std::string& name, const sched::Problem& problem,
                                const sensors::Rig& rig) {
-  return read_document(YamlDocument::parse(text, name), problem, rig);
+  TAKT_ASSIGN(FaultPlan plan, read_document(YamlDocument::parse(text, name), problem, rig));
+  plan.text = text;
+  return plan;
+}
+
+Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const sched::Schedule& schedule,
+                   std::uint64_t hyperperiods, Duration log) {
+  std::string never;
+  const auto tell = [&never](const std::string& where, const std::string& why) {
+    never += (never.empty() ? "" : "\n") + where + ": this fault never strikes: " + why;
+  };
+  const auto in_seconds = [](Duration d) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3f s", d.seconds());
+    return std::string(text);
+  };
+  for (const StageFault& fault : plan.stages) {
+    const std::uint64_t jobs = hyperperiods * static_cast<std::uint64_t>(schedule.choices[fault.stage].rate);
+    if (fault.job >= jobs) {
+      tell(fault.where,
+           "the run ends with job " + std::to_string(jobs - 1) + " of " + problem.stages[fault.stage].name);
+    }
+  }
+  for (const SensorFault& fault : plan.sensors) {
+    if (fault.from > log) tell(fault.where, "the log lasts " + in_seconds(log));
+  }
+  const Duration table = problem.hyperperiod * static_cast<std::int64_t>(hyperperiods);
+  for (const ProcessFault& fault : plan.processes) {
+    if (fault.kind != ProcessFault::Kind::kDiskFull && fault.at >= table) {
+      tell(fault.where, "the run lasts " + in_seconds(table));
+    }
+  }
+  if (never.empty()) return {};
+  return fail(Code::kConfiguration, never);
 }
 
 }  // namespace takt::pipeline

@@ -17,6 +17,7 @@ namespace takt::pipeline {
 
 // Jobs [job, job + count) of a stage, real time only. Exactly one of the three is set.
 struct StageFault {
+  std::string where;  // in the fault file: "FILE:LINE:COLUMN"; so for every fault
   std::uint32_t stage = 0;
   std::uint64_t job = 0, count = 1;
   double budgets = 0;    // its worker computes until so many budgets have passed
@@ -26,6 +27,7 @@ struct StageFault {
 
 // Messages of a sensor in [from, from + length) after the first message of the log; of `every` such the last.
 struct SensorFault {
+  std::string where;
   enum class Kind : std::uint8_t { kDrop, kDuplicate, kLate, kReorder, kCorrupt, kClockStep, kClockDrift };
   std::uint32_t sensor = 0;
   Kind kind = Kind::kDrop;
@@ -37,6 +39,7 @@ struct SensorFault {
 const char* name_of(SensorFault::Kind kind);  // as in the file: "drop"
 
 struct ProcessFault {
+  std::string where;
   enum class Kind : std::uint8_t {
     kStop,        // SIGSTOP, and SIGCONT after `length`; real time only
     kKillClient,  // a declared client of `stage`'s topic in another process holds chunks and is killed; iceoryx only
@@ -65,6 +68,7 @@ struct CountExpectation {
 
 struct FaultPlan {
   std::string name, what;
+  std::string text;  // of the file
   std::vector<StageFault> stages;
   std::vector<SensorFault> sensors;
   std::vector<ProcessFault> processes;
@@ -77,6 +81,7 @@ struct FaultPlan {
       recovery;  // hyperperiods behind the last faulty one, after which every job is as planned
 
   [[nodiscard]] bool needs_real_time() const;
+  [[nodiscard]] bool needs_iceoryx() const;  // it is done by other processes that attach
   [[nodiscard]] bool fills_disk() const;
 };
 
@@ -85,8 +90,16 @@ Result<FaultPlan> load_faults(const std::string& path, const sched::Problem& pro
 Result<FaultPlan> parse_faults(const std::string& text, const std::string& name, const sched::Problem& problem,
                                const sensors::Rig& rig);
 
-// The faults in words, and each expectation beside what the run shows. `exit`: what the run came to, as an exit code;
-// `run` is null when it ended with an error.
+// Whether every fault can strike in a run of so many hyperperiods over a log of that length. kConfiguration names those
+// that cannot, with their places: a scenario that tests nothing passes too easily.
+Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const sched::Schedule& schedule,
+                   std::uint64_t hyperperiods, Duration log);
+
+// What is done to a run, in words; nothing is expected of it yet. `touched`: messages changed, by plan.sensors.
+FaultReport describe_faults(const FaultPlan& plan, const sched::Problem& problem,
+                            const std::vector<std::uint64_t>& touched = {});
+// Adds each expectation beside what the run shows. `exit`: what the run came to, as an exit code; `run`, whose own
+// FaultReport says what was done to it, is null when it ended with an error.
 FaultReport check_faults(const FaultPlan& plan, const sched::Problem& problem, const RunData* run, int exit);
 
 }  // namespace takt::pipeline

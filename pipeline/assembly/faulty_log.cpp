@@ -16,8 +16,9 @@ constexpr Duration kBehind = microseconds(1);  // a reordered message, after the
 
 class FaultyLog final : public sensors::LogReader {
  public:
-  FaultyLog(std::unique_ptr<sensors::LogReader> log, const sensors::Rig& rig, std::vector<SensorFault> faults)
-      : log_(std::move(log)), rig_(rig), faults_(std::move(faults)) {
+  FaultyLog(std::unique_ptr<sensors::LogReader> log, const sensors::Rig& rig, std::vector<SensorFault> faults,
+            std::vector<std::uint64_t>* touched)
+      : log_(std::move(log)), rig_(rig), faults_(std::move(faults)), touched_(touched) {
     const auto span = log_->span();
     if (span) start_ = span->first;
     clear();
@@ -51,14 +52,7 @@ class FaultyLog final : public sensors::LogReader {
     return std::optional<LogMessage>(current_.message);
   }
 
-  [[nodiscard]] std::vector<std::string> notes() const override {
-    std::vector<std::string> out = log_->notes();
-    for (std::size_t i = 0; i < faults_.size(); ++i) {
-      out.push_back(std::string("fault '") + name_of(faults_[i].kind) + "': " + std::to_string(touched_[i]) +
-                    " messages of " + rig_.sensors[faults_[i].sensor].name);
-    }
-    return out;
-  }
+  [[nodiscard]] std::vector<std::string> notes() const override { return log_->notes(); }
 
  private:
   struct Message {
@@ -71,7 +65,7 @@ class FaultyLog final : public sensors::LogReader {
     waiting_.clear();
     held_.assign(faults_.size(), {});
     seen_.assign(faults_.size(), 0);
-    touched_.assign(faults_.size(), 0);
+    if (touched_ != nullptr) touched_->assign(faults_.size(), 0);
     reached_ = start_;
     number_ = 0;
     ended_ = false;
@@ -105,7 +99,7 @@ class FaultyLog final : public sensors::LogReader {
         continue;  // of a pair only the first is held back
       }
       if (!struck) continue;
-      ++touched_[i];
+      if (touched_ != nullptr) ++(*touched_)[i];
       switch (fault.kind) {
         case Kind::kDrop: return;
         case Kind::kDuplicate: {
@@ -147,7 +141,8 @@ class FaultyLog final : public sensors::LogReader {
   SensorTime start_;
   std::map<Key, Message> waiting_;
   std::vector<std::deque<Message>> held_;  // by fault
-  std::vector<std::uint64_t> seen_, touched_;
+  std::vector<std::uint64_t> seen_;
+  std::vector<std::uint64_t>* touched_;
   SensorTime reached_;
   std::uint64_t number_ = 0;
   bool ended_ = false;
@@ -157,9 +152,10 @@ class FaultyLog final : public sensors::LogReader {
 }  // namespace
 
 std::unique_ptr<sensors::LogReader> with_sensor_faults(std::unique_ptr<sensors::LogReader> log, const sensors::Rig& rig,
-                                                       std::vector<SensorFault> faults) {
+                                                       std::vector<SensorFault> faults,
+                                                       std::vector<std::uint64_t>* touched) {
   if (faults.empty()) return log;
-  return std::make_unique<FaultyLog>(std::move(log), rig, std::move(faults));
+  return std::make_unique<FaultyLog>(std::move(log), rig, std::move(faults), touched);
 }
 
 }  // namespace takt::pipeline

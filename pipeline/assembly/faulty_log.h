@@ -8,8 +8,10 @@
 
 namespace takt::pipeline {
 
-// Messages come in the order of their changed arrivals; notes() says how many each fault touched. `faults` is copied.
+// Messages come in the order of their changed arrivals. `faults` is copied; `touched`, where given, counts the messages
+// that each of them changed since the last rewind, and must outlive the log.
 std::unique_ptr<sensors::LogReader> with_sensor_faults(std::unique_ptr<sensors::LogReader> log, const sensors::Rig& rig,
-                                                       std::vector<SensorFault> faults);
+                                                       std::vector<SensorFault> faults,
+                                                       std::vector<std::uint64_t>* touched = nullptr);
 
 }  // namespace takt::pipeline

@@ -78,10 +78,12 @@ class Bench {
   Bench(Stage& stage, std::vector<std::vector<std::unique_ptr<Buffer>>>& inputs, const sched::Board& board, int parts)
       : stage_(stage), inputs_(inputs), board_(board), parts_(parts), output_(stage.output_bytes()) {}
 
-  // Returns wall times: the first `warm_up` belong to the warm-up.
-  std::vector<Duration> run(std::uint64_t runs, const std::atomic<bool>* stop, const std::function<void()>& tick) {
+  // Returns wall times: the first `warm_up` belong to the warm-up, whose steps are not looked at.
+  std::vector<Duration> run(std::uint64_t warm_up, std::uint64_t runs, const std::atomic<bool>* stop,
+                            const std::function<void()>& tick) {
     std::vector<Duration> times;
     times.reserve(runs);
+    steps_.assign(static_cast<std::size_t>(stage_.phases()), {});
     std::vector<std::string> refused(static_cast<std::size_t>(parts_));
     std::vector<StageInput> latched(inputs_.size());
     StageJob job;
@@ -98,6 +100,7 @@ class Bench {
         static_cast<void>(start.arrive_and_wait(part));
         if (!go_on) return;
         const HostTime begin = host_now();
+        HostTime step_begin = begin;
         for (int phase = 0; phase < stage_.phases(); ++phase) {
           if (stage_.parallel(phase)) {
             stage_.run(phase, part, parts_, job);
@@ -105,6 +108,11 @@ class Bench {
             stage_.run(phase, 0, 1, job);
           }
           static_cast<void>(phases.arrive_and_wait(part));
+          if (part != 0) continue;
+          const HostTime step_end = host_now();
+          Duration& most = steps_[static_cast<std::size_t>(phase)];
+          if (n >= warm_up) most = std::max(most, step_end - step_begin);
+          step_begin = step_end;
         }
         const Duration time = host_now() - begin;
         if (part == 0) {
@@ -122,6 +130,8 @@ class Bench {
     return times;
   }
   [[nodiscard]] const std::string& refused() const { return refused_; }
+  // The longest time of each step of a job, from the meeting of all parts before it to the one behind it.
+  [[nodiscard]] const std::vector<Duration>& steps() const { return steps_; }
 
  private:
   Stage& stage_;
@@ -130,6 +140,7 @@ class Bench {
   int parts_;
   Buffer output_;
   std::string refused_;
+  std::vector<Duration> steps_;
 };
 
 // A stage with its inputs at declared capacity, as hostile as it knows them.
@@ -282,21 +293,29 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
         row.stage = stages[s].name;
         row.variant = stages[s].variants[v].name;
         Duration high_water;
+        std::vector<Duration> steps;
         for (const Beside beside : options.beside) {
           TAKT_ASSIGN(Measured measured, Measured::create(config, s, v));
           TAKT_ASSIGN(const auto company, company_of(config, s, beside, declared.cores));
           Bench bench(*measured.stage, measured.inputs, config.problem.board, declared.cores);
-          std::vector<Duration> times = bench.run(options.warm_up + options.samples, options.stop, [&] {
-            if (options.progress) options.progress(++done, total);
-          });
+          std::vector<Duration> times =
+              bench.run(options.warm_up, options.warm_up + options.samples, options.stop, [&] {
+                if (options.progress) options.progress(++done, total);
+              });
           if (times.size() < options.warm_up + options.samples) {
             return fail(Code::kInterrupted, "profiling was interrupted; nothing was written");
           }
           if (!bench.refused().empty()) profile.refused = bench.refused();
           row.classes.push_back(class_of(beside, std::move(times), options.warm_up));
           high_water = std::max(high_water, row.classes.back().max);
+          steps.resize(bench.steps().size());
+          for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = std::max(steps[i], bench.steps()[i]);
         }
         row.budget = sched::budget_from(declared.cores, high_water, options.margin, options.samples);
+        // The check points of `abort`: with the margin of the whole, each step for itself.
+        for (const Duration step : steps) {
+          row.budget.steps.push_back(sched::budget_from(declared.cores, step, options.margin, options.samples).time);
+        }
         // Measured without company only, it bears none.
         const bool alone = std::all_of(options.beside.begin(), options.beside.end(),
                                        [](Beside beside) { return beside == Beside::kAlone; });

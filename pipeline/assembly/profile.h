@@ -43,7 +43,7 @@ struct ProfileClass {
 
 struct ProfileRow {
   std::string stage, variant;
-  sched::Budget budget;  // of the largest time of all classes
+  sched::Budget budget;  // of the largest time of all classes; its steps of the largest of each step
   std::vector<ProfileClass> classes;
 };
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "pipeline/assembly/environment.h"
+#include "pipeline/assembly/event_executor.h"
 #include "pipeline/assembly/faulty_log.h"
 #include "pipeline/assembly/feeder.h"
 #include "pipeline/assembly/host_watch.h"
@@ -185,6 +186,21 @@ std::vector<std::string> assumptions(const sensors::Rig& rig) {
     for (const std::string& key : sensor.assumed) keys += (keys.empty() ? "" : ", ") + key;
     out.push_back("sensor '" + sensor.name + "': assumed, not measured: " + keys);
   }
+  return out;
+}
+
+// Arrivals of every sensor's messages in table time, ascending.
+Result<std::vector<std::vector<std::int64_t>>> read_arrivals(sensors::LogReader& log, const sensors::Rig& rig,
+                                                             SensorTime origin) {
+  std::vector<std::vector<std::int64_t>> out(rig.sensors.size());
+  for (;;) {
+    TAKT_ASSIGN(const std::optional<sensors::LogMessage> message, log.next());
+    if (!message) break;
+    for (std::size_t s = 0; s < out.size(); ++s) {
+      if (rig.sensors[s].topic == message->channel->topic) out[s].push_back((message->arrival - origin).ns);
+    }
+  }
+  log.rewind();
   return out;
 }
 
@@ -387,7 +403,8 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   TAKT_ASSIGN(OpenedReplay opened, open_replay(options.log_path, rig, topics, options.view));
   std::unique_ptr<sensors::LogReader> log = std::move(opened.log);
   if (options.through) log = options.through(std::move(log));
-  if (options.faults != nullptr) log = with_sensor_faults(std::move(log), rig, options.faults->sensors);
+  std::vector<std::uint64_t> touched;  // by sensor fault
+  if (options.faults != nullptr) log = with_sensor_faults(std::move(log), rig, options.faults->sensors, &touched);
   TAKT_ASSIGN(const SensorTime origin, table_origin(*log, config));
   if (options.reproduce != nullptr && options.reproduce->sensor_from_table.to_origin != origin) {
     return fail(Code::kInput,
@@ -399,6 +416,16 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   std::uint64_t hyperperiods = static_cast<std::uint64_t>(log_ns / h) + 2;  // the last samples still come through
   if (options.max_hyperperiods > 0) hyperperiods = std::min(hyperperiods, options.max_hyperperiods);
   if (options.reproduce != nullptr) hyperperiods = options.reproduce->dispatch.hyperperiods_run;
+  if (options.faults != nullptr) {
+    const auto span = log->span();
+    TAKT_RETURN_IF_ERROR(
+        check_reach(*options.faults, config.problem, schedule, hyperperiods, span->second - span->first));
+  }
+
+  std::vector<std::vector<std::int64_t>> arrivals;
+  if (options.way != Way::kTable) {
+    TAKT_ASSIGN(arrivals, read_arrivals(*log, rig, origin));
+  }
 
   RunData data;
   data.environment = read_environment();
@@ -503,12 +530,15 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     assembly.hosts.push_back(std::make_unique<PipelineStageHost>(
         context, std::move(created[c]), schedule.choices[c].rate, validity, std::move(publisher), std::move(ports)));
   }
+  for (const auto& host : assembly.hosts) host->set_load(options.load);
   // A consumer checks the place of what it takes against its producer's ledger. Producers may come later in the list
   // (feedback), so this waits until every host stands.
   for (std::size_t c = 0; c < stages.size(); ++c) {
     for (std::size_t i = 0; i < stages[c].inputs.size(); ++i) {
       if (!stages[c].inputs[i].from_sensor) {
-        assembly.hosts[c]->set_producer(i, assembly.hosts[stages[c].inputs[i].source]->ledger());
+        const PipelineStageHost& producer = *assembly.hosts[stages[c].inputs[i].source];
+        assembly.hosts[c]->set_producer(i, producer.ledger());
+        if (options.way != Way::kTable) assembly.hosts[c]->take_newest(i, producer);
       }
     }
   }
@@ -595,9 +625,12 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   if (!options.lockstep) watch.start();
   process_faults.begin();
   const CpuTimes cpu_before = read_cpu_times();
+  const auto sink = [&](std::size_t core, const sched::JobRecord& record) { assembly.recorder->push(core, record); };
   Result<sched::DispatchResult> dispatched =
-      sched::dispatch(config.problem, schedule, hosts, dispatch_options,
-                      [&](std::size_t core, const sched::JobRecord& record) { assembly.recorder->push(core, record); });
+      options.way == Way::kTable
+          ? sched::dispatch(config.problem, schedule, hosts, dispatch_options, sink)
+          : run_without_table(config.problem, schedule, arrivals, hosts,
+                              {.way = options.way, .hyperperiods = hyperperiods, .stop = options.stop}, sink);
   const CpuTimes cpu_after = read_cpu_times();
   watch.stop();
   assembly.feeder->stop();
@@ -704,6 +737,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     data.watch_cost = watch.cost();
   }
   data.interrupted = dispatched->stopped;
+  if (options.faults != nullptr) data.faults = describe_faults(*options.faults, config.problem, touched);
   data.log_problems = log->problems();
   data.digests = assembly.recorder->digests(stage_topics);
   data.records = std::move(assembly.recorder->records());

@@ -34,6 +34,9 @@ struct RunOptions {
   // Stands between the log and the feeder; tests inject what disks and decoders do.
   std::function<std::unique_ptr<sensors::LogReader>(std::unique_ptr<sensors::LogReader>)> through;
   const FaultPlan* faults = nullptr;  // what is done to the run; lockstep: sensors and disk only
+  // Real time: without the table, and with so many times the CPU time of every job (pipeline/report/baselines.h).
+  Way way = Way::kTable;
+  double load = 1;
   // When set, the values that compiled networks compute are watched (slow), and this is told, after the run, of each
   // stage in which one was no finite number.
   std::function<void(const std::string& stage, const exec::NonFinite& found, const plan::Plan& plan)> non_finite;

@@ -17,6 +17,12 @@ void nap() {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
 }
 
+std::int64_t thread_cpu_ns() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<std::int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
+}
+
 }  // namespace
 
 PipelineStageHost::PipelineStageHost(const RunContext& context, std::vector<VariantStage> variants, std::int64_t rate,
@@ -71,6 +77,7 @@ void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, std
 
 void PipelineStageHost::latch_job(InputPort& port, const sched::Job& job, const sched::InputRecord* seen,
                                   StageInput& input, sched::InputRecord& record) {
+  if (port.newest != nullptr) return take(port, port.newest->load(std::memory_order_acquire), input, record);
   const auto [producer_job, shift] = port.bound[job.number % static_cast<std::uint64_t>(rate_)];
   const std::int64_t bound = (static_cast<std::int64_t>(job.hyperperiod) + shift) * port.producer_rate + producer_job;
   if (bound < 0) {
@@ -78,8 +85,16 @@ void PipelineStageHost::latch_job(InputPort& port, const sched::Job& job, const 
     return;
   }
   if (seen != nullptr) return repeat_job(port, static_cast<std::uint64_t>(bound), *seen, input, record);
-  const transport::Selected selected = port.jobs->select(static_cast<std::uint64_t>(bound));
-  record.job = static_cast<std::uint64_t>(bound);
+  take(port, static_cast<std::uint64_t>(bound) + 1, input, record);
+}
+
+void PipelineStageHost::take(InputPort& port, std::uint64_t next, StageInput& input, sched::InputRecord& record) {
+  if (next == 0) {
+    record.reason = Reason::kFill;
+    return;
+  }
+  const transport::Selected selected = port.jobs->select(next - 1);
+  record.job = next - 1;
   if (!selected.chunk) {
     record.reason = Reason::kProducerNothing;
     return;
@@ -163,6 +178,7 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
 
 void PipelineStageHost::run(const sched::Job& job, int part, sched::Gang& gang) {
   const HostTime began = faults_ == nullptr ? HostTime{} : host_now();
+  const std::int64_t cpu_before = load_ > 1 ? thread_cpu_ns() : 0;
   Stage& stage = *current_->stage;
   const std::vector<Duration>& worst_case = current_->worst_case;
   const int phases = stage.phases();
@@ -175,6 +191,11 @@ void PipelineStageHost::run(const sched::Job& job, int part, sched::Gang& gang) 
     const auto next = static_cast<std::size_t>(phase + 1);
     if (phase + 1 < phases && !gang.arrive_and_wait(part, next < worst_case.size() ? worst_case[next] : Duration{})) {
       return;
+    }
+  }
+  if (load_ > 1) {
+    const std::int64_t own = thread_cpu_ns() - cpu_before;
+    while (thread_cpu_ns() - cpu_before < static_cast<std::int64_t>(static_cast<double>(own) * load_)) {
     }
   }
   if (faults_ != nullptr && part == 0) faults_->behind_work(job, began);

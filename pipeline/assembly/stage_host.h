@@ -37,6 +37,7 @@ class PipelineStageHost final : public sched::StageHost {
     std::atomic<std::int64_t>* latched = nullptr;
     std::unique_ptr<transport::JobBinder> jobs;  // stage inputs
     const LocationLedger* producer_ledger = nullptr;
+    const std::atomic<std::uint64_t>* newest = nullptr;         // take_newest(): the producer's newest job + 1
     std::int64_t producer_rate = 0;                             // jobs per hyperperiod
     std::vector<std::pair<std::uint32_t, std::int32_t>> bound;  // by job within the hyperperiod: producer job, shift
   };
@@ -63,6 +64,13 @@ class PipelineStageHost final : public sched::StageHost {
   // For the watchdog: the newest published job + 1 (0: none yet), and until when its output is valid. Any thread.
   [[nodiscard]] std::uint64_t published_jobs() const { return published_jobs_.load(std::memory_order_acquire); }
   [[nodiscard]] TableTime valid_until() const { return {valid_until_.load(std::memory_order_relaxed)}; }
+  // Stage input `input` takes the newest output of its producer, not that of the job that the table binds. Before the
+  // run.
+  void take_newest(std::size_t input, const PipelineStageHost& producer) {
+    ports_[input].newest = &producer.published_jobs_;
+  }
+  // Every job takes `load` times its CPU time: behind its work it computes on. At least 1; before the run.
+  void set_load(double load) { load_ = load; }
   // What its workers are made to do wrong; null: nothing. Before the run; must outlive it.
   void inject(const StageFaults* faults) { faults_ = faults; }
   // Chunks of stage inputs that a full queue lost. Sensor queues may lose superseded samples (Feeder::want).
@@ -75,6 +83,8 @@ class PipelineStageHost final : public sched::StageHost {
                     const sched::InputRecord* seen, StageInput& input, sched::InputRecord& record);
   void latch_job(InputPort& port, const sched::Job& job, const sched::InputRecord* seen, StageInput& input,
                  sched::InputRecord& record);
+  // The chunk of job `next` - 1; 0: there is none yet.
+  static void take(InputPort& port, std::uint64_t next, StageInput& input, sched::InputRecord& record);
   static void repeat_job(InputPort& port, std::uint64_t bound, const sched::InputRecord& seen, StageInput& input,
                          sched::InputRecord& record);
 
@@ -92,6 +102,7 @@ class PipelineStageHost final : public sched::StageHost {
   std::atomic<std::uint64_t> published_jobs_{0};
   std::atomic<std::int64_t> valid_until_{0};
   const StageFaults* faults_ = nullptr;
+  double load_ = 1;
 };
 
 }  // namespace takt::pipeline

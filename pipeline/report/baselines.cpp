@@ -4,16 +4,95 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
+
+#include "pipeline/report/ready_queue.h"
+#include "pipeline/report/record_index.h"
+#include "pipeline/report/verdict.h"
+#include "runtime/transport/binder.h"
 
 namespace takt::pipeline {
 namespace {
 
 using sched::kNever;
 
-constexpr std::uint64_t kMostHyperperiods = 100;
 constexpr std::uint64_t kWarmUp = 2;  // hyperperiods until every chain is filled, not counted
+
+// Collects what comes out of every chain between warm-up and end, simulated or real.
+class Meter {
+ public:
+  Meter(const sched::Problem& problem, const sched::Schedule& table, std::uint64_t hyperperiods)
+      : problem_(problem),
+        table_(table),
+        hyperperiods_(std::max(hyperperiods, kWarmUp)),
+        rates_(problem.stages.size(), 0),
+        chains_(problem.chains.size()) {
+    for (const sched::Slot& slot : table.slots) ++rates_[slot.stage];
+  }
+
+  // An output of chain `c` at `at`, and the capture stamp of the newest sample that it carries along the chain. Both in
+  // table time; in the order of the outputs, or nearly.
+  void output(std::size_t c, std::int64_t at, std::optional<std::int64_t> carried) {
+    const std::int64_t h = table_.clock.hyperperiod.ns;
+    Track& track = chains_[c];
+    if (at < static_cast<std::int64_t>(kWarmUp) * h || at >= static_cast<std::int64_t>(hyperperiods_) * h) {
+      if (carried) track.newest = std::max(track.newest, *carried);
+      return;
+    }
+    track.outputs.push_back(at);
+    if (carried && *carried > track.newest) {
+      track.newest = *carried;
+      track.latencies.push_back(at - *carried);
+    }
+  }
+
+  [[nodiscard]] Baseline close(Way way, double load) {
+    Baseline out{way, load, {}};
+    for (std::size_t c = 0; c < chains_.size(); ++c) out.chains.push_back(close(c));
+    return out;
+  }
+
+ private:
+  struct Track {
+    std::vector<std::int64_t> outputs;
+    std::int64_t newest = std::numeric_limits<std::int64_t>::min();
+    std::vector<std::int64_t> latencies;
+  };
+
+  BaselineChain close(std::size_t c) {
+    Track& track = chains_[c];
+    const sched::Chain& chain = problem_.chains[c];
+    BaselineChain out;
+    std::sort(track.outputs.begin(), track.outputs.end());
+    out.outputs = track.latencies.size();
+    std::int64_t slowest = std::numeric_limits<std::int64_t>::max();
+    for (const std::uint32_t stage : chain.stages)
+      slowest = std::min(slowest, std::max<std::int64_t>(1, rates_[stage]));
+    out.planned = (hyperperiods_ - kWarmUp) * static_cast<std::uint64_t>(slowest);
+    out.misses = out.planned - std::min(out.planned, out.outputs);
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+    for (std::size_t i = 1; i < track.outputs.size(); ++i) {
+      least = std::min(least, track.outputs[i] - track.outputs[i - 1]);
+      most = std::max(most, track.outputs[i] - track.outputs[i - 1]);
+    }
+    if (track.outputs.size() > 1) out.jitter = {most - least};
+    std::optional<Duration> limit = chain.limits[static_cast<std::size_t>(sched::Quantity::kLatency)];
+    for (const sched::ChainBound& bound : table_.bounds) {
+      if (bound.chain == c && !limit) limit = bound.bounds[static_cast<std::size_t>(sched::Quantity::kLatency)];
+    }
+    for (const std::int64_t latency : track.latencies) {
+      out.worst_latency = std::max(out.worst_latency, Duration{latency});
+      if (limit && latency > limit->ns) ++out.misses;
+    }
+    return out;
+  }
+
+  const sched::Problem& problem_;
+  const sched::Schedule& table_;
+  std::uint64_t hyperperiods_;
+  std::vector<std::int64_t> rates_;
+  std::vector<Track> chains_;
+};
 
 // Newest capture stamp of each chain's sensor that an output carries along that chain's path; by chain.
 using Carried = std::vector<std::optional<std::int64_t>>;
@@ -28,14 +107,10 @@ class Simulation {
         load_(load),
         h_(run.schedule.clock.hyperperiod.ns),
         hyperperiods_(std::clamp<std::uint64_t>(run.dispatch.hyperperiods_run, 10, kMostHyperperiods)),
-        chains_(problem_.chains.size()),
+        meter_(problem_, table_, hyperperiods_),
         last_(problem_.stages.size()),
-        cores_(problem_.stages.size()),
         rates_(problem_.stages.size(), 0) {
-    for (const sched::Slot& slot : table_.slots) {
-      cores_[slot.stage] = slot.cores;
-      ++rates_[slot.stage];
-    }
+    for (const sched::Slot& slot : table_.slots) ++rates_[slot.stage];
     times_.resize(problem_.stages.size());
     if (run.mode != "lockstep") {
       for (const sched::JobRecord& record : run.records) {
@@ -53,21 +128,13 @@ class Simulation {
     switch (way_) {
       case Way::kTable: table(); break;
       case Way::kFifo:
-      case Way::kEdf: event_driven(); break;
-      case Way::kEpoch: epochs(); break;
+      case Way::kEdf:
+      case Way::kEpoch: without_table(); break;
     }
-    Baseline out{way_, load_, {}};
-    for (std::size_t c = 0; c < chains_.size(); ++c) out.chains.push_back(close(c));
-    return out;
+    return meter_.close(way_, load_);
   }
 
  private:
-  struct Track {  // of one chain
-    std::vector<std::int64_t> outputs;
-    std::int64_t newest = std::numeric_limits<std::int64_t>::min();
-    std::vector<std::int64_t> latencies;
-  };
-
   [[nodiscard]] std::int64_t rate(std::size_t stage) const { return std::max<std::int64_t>(1, rates_[stage]); }
   [[nodiscard]] std::int64_t end() const { return static_cast<std::int64_t>(hyperperiods_) * h_; }
   [[nodiscard]] std::int64_t time_of(std::size_t stage, std::uint64_t job) const {
@@ -102,8 +169,8 @@ class Simulation {
   // What a job of `stage` carries that reads its stage inputs through `input` (a Carried of the producer, or null).
   template <class FromStage>
   [[nodiscard]] Carried carry(std::size_t stage, std::int64_t now, const FromStage& from_stage) const {
-    Carried out(chains_.size());
-    for (std::size_t c = 0; c < chains_.size(); ++c) {
+    Carried out(problem_.chains.size());
+    for (std::size_t c = 0; c < out.size(); ++c) {
       const sched::Chain& chain = problem_.chains[c];
       const auto at = std::find(chain.stages.begin(), chain.stages.end(), stage);
       if (at == chain.stages.end()) continue;
@@ -117,46 +184,11 @@ class Simulation {
   }
 
   void publish(std::size_t stage, std::int64_t at, Carried carried) {
-    for (std::size_t c = 0; c < chains_.size(); ++c) {
+    for (std::size_t c = 0; c < problem_.chains.size(); ++c) {
       if (problem_.chains[c].stages.empty() || problem_.chains[c].stages.back() != stage) continue;
-      if (at < static_cast<std::int64_t>(kWarmUp) * h_ || at >= end()) {
-        if (carried[c]) chains_[c].newest = std::max(chains_[c].newest, *carried[c]);
-        continue;
-      }
-      chains_[c].outputs.push_back(at);
-      if (carried[c] && *carried[c] > chains_[c].newest) {
-        chains_[c].newest = *carried[c];
-        chains_[c].latencies.push_back(at - *carried[c]);
-      }
+      meter_.output(c, at, carried[c]);
     }
     last_[stage] = std::move(carried);
-  }
-
-  BaselineChain close(std::size_t c) {
-    Track& track = chains_[c];
-    const sched::Chain& chain = problem_.chains[c];
-    BaselineChain out;
-    std::sort(track.outputs.begin(), track.outputs.end());
-    out.outputs = track.latencies.size();
-    std::int64_t slowest = std::numeric_limits<std::int64_t>::max();
-    for (const std::uint32_t stage : chain.stages) slowest = std::min(slowest, rate(stage));
-    out.planned = (hyperperiods_ - kWarmUp) * static_cast<std::uint64_t>(slowest);
-    out.misses = out.planned - std::min(out.planned, out.outputs);
-    std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
-    for (std::size_t i = 1; i < track.outputs.size(); ++i) {
-      least = std::min(least, track.outputs[i] - track.outputs[i - 1]);
-      most = std::max(most, track.outputs[i] - track.outputs[i - 1]);
-    }
-    if (track.outputs.size() > 1) out.jitter = {most - least};
-    std::optional<Duration> limit = chain.limits[static_cast<std::size_t>(sched::Quantity::kLatency)];
-    for (const sched::ChainBound& bound : table_.bounds) {
-      if (bound.chain == c && !limit) limit = bound.bounds[static_cast<std::size_t>(sched::Quantity::kLatency)];
-    }
-    for (const std::int64_t latency : track.latencies) {
-      out.worst_latency = std::max(out.worst_latency, Duration{latency});
-      if (limit && latency > limit->ns) ++out.misses;
-    }
-    return out;
   }
 
   // ---- the table ----------------------------------------------------------------------------------------------
@@ -243,150 +275,48 @@ class Simulation {
 
   // ---- event-driven and epochs --------------------------------------------------------------------------------
 
-  struct Waiting {
-    std::int64_t release = 0, deadline = 0;
-    std::uint64_t job = 0;
-  };
-
-  // Instants at which the stage is released, ascending.
-  [[nodiscard]] std::vector<std::int64_t> releases(std::size_t stage) const {
-    std::vector<std::int64_t> out;
-    for (const sched::Input& input : problem_.stages[stage].inputs) {
-      if (!input.from_sensor) continue;
-      const sched::Sensor& sensor = problem_.sensors[input.source];
+  // Arrivals of every sensor's samples as the rig's model says, with its longest delay.
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> arrivals() const {
+    std::vector<std::vector<std::int64_t>> out(problem_.sensors.size());
+    for (std::size_t s = 0; s < out.size(); ++s) {
+      const sched::Sensor& sensor = problem_.sensors[s];
+      if (sensor.period.ns <= 0) continue;
       const auto [samples, span] = pattern(sensor);
-      if (samples * h_ == rate(stage) * span) {  // takes every sample
-        const std::int64_t first = (sensor.phase ? sensor.phase->offset.ns : 0) + sensor.delay_max.ns;
-        for (std::int64_t k = 0;; ++k) {
-          const std::int64_t at = first + k / samples * span + k % samples * span / samples;
-          if (at >= end()) return out;
-          out.push_back(at);
-        }
+      const std::int64_t first = (sensor.phase ? sensor.phase->offset.ns : 0) + sensor.delay_max.ns;
+      for (std::int64_t k = 0;; ++k) {
+        const std::int64_t at = first + k / samples * span + k % samples * span / samples;
+        if (at >= end()) break;
+        out[s].push_back(at);
       }
-      break;
-    }
-    for (std::int64_t k = 0; k < static_cast<std::int64_t>(hyperperiods_) * rate(stage); ++k) {
-      out.push_back(k / rate(stage) * h_ + k % rate(stage) * h_ / rate(stage));
     }
     return out;
   }
 
-  void event_driven() {
-    std::vector<std::tuple<std::int64_t, std::size_t, std::uint64_t>> coming;  // release, stage, job
-    for (std::size_t s = 0; s < problem_.stages.size(); ++s) {
-      std::uint64_t job = 0;
-      for (const std::int64_t at : releases(s)) coming.emplace_back(at, s, job++);
-    }
-    std::sort(coming.begin(), coming.end());
-    std::size_t next = 0;
-    reset();
-    while (next < coming.size() || !running_.empty()) {
-      const std::int64_t now = std::min(next < coming.size() ? std::get<0>(coming[next]) : kFar, next_completion());
-      complete_until(now);
-      for (; next < coming.size() && std::get<0>(coming[next]) == now; ++next) {
-        const auto [at, stage, job] = coming[next];
-        // A queue of one: a release that finds one waiting replaces it.
-        waiting_[stage] = Waiting{at, at + h_ / rate(stage), job};
-      }
-      start_ready(now);
-    }
-  }
-
-  void epochs() {
-    std::int64_t fastest = 1;
-    for (std::size_t s = 0; s < problem_.stages.size(); ++s) fastest = std::max(fastest, rate(s));
-    const auto epoch_start = [&](std::int64_t e) { return e / fastest * h_ + e % fastest * h_ / fastest; };
-    const auto count = static_cast<std::int64_t>(hyperperiods_) * fastest;
-    reset();
-    for (std::int64_t e = 0; e < count; ++e) {
-      const std::int64_t begin = epoch_start(e);
-      if (!running_.empty() || has_waiting()) {
-        // The barrier has not been reached when this epoch should begin: finish, and let it fall out.
-        finish_epoch(begin);
-        if (!running_.empty() || has_waiting()) continue;
-      }
-      for (std::size_t s = 0; s < problem_.stages.size(); ++s) {
-        for (std::int64_t k = 0; k < rate(s); ++k) {
-          if (k * fastest / rate(s) != e % fastest) continue;
-          waiting_[s] = Waiting{begin, begin, static_cast<std::uint64_t>(e / fastest * rate(s) + k)};
+  void without_table() {
+    ReadyQueue queue(problem_, table_, way_, releases(problem_, table_, way_, hyperperiods_, arrivals()));
+    struct Running {
+      std::int64_t completion = 0;
+      Carried carried;
+    };
+    std::map<std::uint32_t, Running> running;  // by stage
+    while (!queue.over()) {
+      std::int64_t now = queue.next_release();
+      for (const auto& [stage, job] : running) now = std::min(now, job.completion);
+      for (auto at = running.begin(); at != running.end();) {
+        if (at->second.completion > now) {
+          ++at;
+          continue;
         }
+        publish(at->first, at->second.completion, std::move(at->second.carried));
+        queue.complete(at->first);
+        at = running.erase(at);
       }
-      start_ready(begin);
-    }
-    finish_epoch(kFar);
-  }
-
-  // Runs what was begun until `until`.
-  void finish_epoch(std::int64_t until) {
-    while (!running_.empty() && next_completion() <= until) {
-      const std::int64_t now = next_completion();
-      complete_until(now);
-      start_ready(now);
-    }
-  }
-
-  static constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
-  struct Running {
-    std::int64_t completion = 0;
-    Carried carried;
-  };
-
-  void reset() {
-    waiting_.assign(problem_.stages.size(), std::nullopt);
-    running_.clear();
-  }
-  [[nodiscard]] bool has_waiting() const {
-    return std::any_of(waiting_.begin(), waiting_.end(), [](const auto& w) { return w.has_value(); });
-  }
-  [[nodiscard]] std::int64_t next_completion() const {
-    std::int64_t next = kFar;
-    for (const auto& [stage, job] : running_) next = std::min(next, job.completion);
-    return next;
-  }
-  void complete_until(std::int64_t now) {
-    for (auto at = running_.begin(); at != running_.end();) {
-      if (at->second.completion > now) {
-        ++at;
-        continue;
+      queue.release_until(now);
+      for (const Release& job : queue.start_ready()) {
+        running[job.stage] = {now + time_of(job.stage, job.job), carry(job.stage, now, [&](std::size_t producer) {
+                                return last_[producer] ? &*last_[producer] : nullptr;
+                              })};
       }
-      publish(at->first, at->second.completion, std::move(at->second.carried));
-      at = running_.erase(at);
-    }
-  }
-
-  // In an epoch a job waits for its producers of the same epoch.
-  [[nodiscard]] bool inputs_ready(std::size_t stage) const {
-    if (way_ != Way::kEpoch) return true;
-    for (const sched::Input& input : problem_.stages[stage].inputs) {
-      if (input.from_sensor || input.feedback) continue;
-      if (waiting_[input.source] || running_.contains(input.source)) return false;
-    }
-    return true;
-  }
-
-  // Starts what may start, in order; a job that must wait for a core keeps later ones off all of its cores.
-  void start_ready(std::int64_t now) {
-    std::vector<std::pair<std::tuple<std::int64_t, std::int64_t, std::size_t>, std::size_t>> order;
-    for (std::size_t s = 0; s < waiting_.size(); ++s) {
-      if (!waiting_[s]) continue;
-      const std::int64_t first = way_ == Way::kEdf ? waiting_[s]->deadline : waiting_[s]->release;
-      order.push_back({{first, waiting_[s]->release, s}, s});
-    }
-    std::sort(order.begin(), order.end());
-    std::set<std::uint32_t> taken;
-    for (const auto& [stage, job] : running_) taken.insert(cores_[stage].begin(), cores_[stage].end());
-    for (const auto& [key, stage] : order) {
-      if (!inputs_ready(stage)) continue;
-      const bool blocked =
-          running_.contains(stage) || std::any_of(cores_[stage].begin(), cores_[stage].end(),
-                                                  [&](std::uint32_t core) { return taken.contains(core); });
-      if (!blocked) {
-        running_[stage] = {now + time_of(stage, waiting_[stage]->job), carry(stage, now, [&](std::size_t producer) {
-                             return last_[producer] ? &*last_[producer] : nullptr;
-                           })};
-        waiting_[stage].reset();
-      }
-      taken.insert(cores_[stage].begin(), cores_[stage].end());
     }
   }
 
@@ -398,13 +328,24 @@ class Simulation {
   std::int64_t h_;
   std::uint64_t hyperperiods_;
   std::vector<std::vector<std::int64_t>> times_;  // by stage, of its recorded jobs in order
-  std::vector<Track> chains_;
+  Meter meter_;
   std::vector<std::optional<Carried>> last_;  // by stage: its newest output
-  std::vector<std::vector<std::uint32_t>> cores_;
-  std::vector<std::int64_t> rates_;              // jobs per hyperperiod, as the table has them
-  std::vector<std::optional<Waiting>> waiting_;  // by stage
-  std::map<std::size_t, Running> running_;       // by stage
+  std::vector<std::int64_t> rates_;           // jobs per hyperperiod, as the table has them
 };
+
+// The newest capture stamp of the chain's sensor that a job of its stage number `at` used, followed back through the
+// jobs that the records name; nullopt where one of them had nothing.
+std::optional<SensorTime> carried_by(const RecordIndex& index, const sched::Chain& chain, std::size_t at,
+                                     const sched::JobRecord& record) {
+  const std::uint32_t source = at == 0 ? chain.sensor : chain.stages[at - 1];
+  const auto input = index.input_from(chain.stages[at], at == 0, source);
+  if (!input || *input >= record.input_count) return std::nullopt;
+  const sched::InputRecord& used = record.inputs[*input];
+  if (static_cast<transport::Selection>(used.kind) == transport::Selection::kMissing) return std::nullopt;
+  if (at == 0) return SensorTime{used.capture_ns};
+  const sched::JobRecord* const producer = index.find(source, used.job);
+  return producer == nullptr ? std::nullopt : carried_by(index, chain, at - 1, *producer);
+}
 
 }  // namespace
 
@@ -419,6 +360,39 @@ const char* name_of(Way way) {
 }
 
 Baseline simulate(const RunData& run, Way way, double load) { return Simulation(run, way, load).run(); }
+
+std::uint64_t compared_hyperperiods(const RunData& run) {
+  std::int64_t newest = 0;  // arrival of a sample that was used
+  for (const sched::JobRecord& record : run.records) {
+    const std::vector<sched::Input>& inputs = run.problem.stages[record.stage].inputs;
+    for (std::size_t i = 0; i < inputs.size() && i < record.input_count; ++i) {
+      if (!inputs[i].from_sensor || record.inputs[i].kind > 1) continue;
+      newest = std::max(newest, table_time(run.sensor_from_table, {record.inputs[i].arrival_ns}).ns);
+    }
+  }
+  return std::min(kMostHyperperiods, static_cast<std::uint64_t>(newest / run.schedule.clock.hyperperiod.ns));
+}
+
+Baseline measure(const RunData& run, Way way, double load, std::uint64_t hyperperiods) {
+  Meter meter(run.problem, run.schedule, hyperperiods);
+  const RecordIndex index(run.problem, run.schedule, run.records);
+  std::vector<const sched::JobRecord*> outputs;
+  for (const sched::JobRecord& record : run.records) {
+    if (record.published != 0) outputs.push_back(&record);
+  }
+  std::stable_sort(outputs.begin(), outputs.end(),
+                   [](const auto* a, const auto* b) { return a->publication < b->publication; });
+  for (const sched::JobRecord* const record : outputs) {
+    for (std::size_t c = 0; c < run.problem.chains.size(); ++c) {
+      const sched::Chain& chain = run.problem.chains[c];
+      if (chain.stages.empty() || chain.stages.back() != record->stage) continue;
+      const auto capture = carried_by(index, chain, chain.stages.size() - 1, *record);
+      meter.output(c, record->publication,
+                   capture ? std::optional(table_time(run.sensor_from_table, *capture).ns) : std::nullopt);
+    }
+  }
+  return meter.close(way, load);
+}
 
 std::vector<Baseline> baselines(const RunData& run) {
   std::vector<Baseline> out;

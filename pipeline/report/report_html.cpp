@@ -321,13 +321,17 @@ class Report {
     const FaultReport& report = *run_.faults;
     std::string text = "<p>" + tag(report.met() ? "as expected" : "NOT as expected", report.met() ? "ok" : "bad") +
                        " <b>" + escaped(report.name) + "</b>: " + escaped(report.what) + ".</p><ul class=\"small\">";
-    for (const std::string& injected : report.injected) text += "<li>" + escaped(injected) + "</li>";
+    for (std::size_t i = 0; i < report.injected.size(); ++i) {
+      const std::uint64_t struck = i < report.struck.size() ? report.struck[i] : 0;
+      text += "<li>" + escaped(report.injected[i]) + (struck > 1 ? fmt::format(": {} times", struck) : "") + "</li>";
+    }
     HtmlTable table({{"what", false}, {"expected", false}, {"seen", false}, {"", false}});
     for (const FaultExpectation& e : report.expectations) {
       table.row({escaped(e.what), escaped(e.expected), escaped(e.seen),
                  tag(e.met ? "met" : "not met", e.met ? "ok" : "bad")});
     }
-    section("faults", "Injected faults", text + "</ul>" + table.html());
+    // A run that was reproduced with its faults is not judged again.
+    section("faults", "Injected faults", text + "</ul>" + (report.expectations.empty() ? "" : table.html()));
   }
 
   // ---- chains -------------------------------------------------------------------------------------------------
@@ -488,34 +492,49 @@ class Report {
     section("latency", "Latency over the drive", text + "</div>");
   }
 
-  // The same stages and times under other ways of scheduling.
+  // The same stages under other ways of scheduling: simulated, and for real where that was asked for.
   void other_ways() {
     std::vector<HtmlTable::Column> columns{{"chain", false}, {"load", true}};
     for (const Way way : kWays) columns.push_back({name_of(way), true});
     HtmlTable table(columns);
+    const std::vector<Baseline> simulated = baselines(run_);
+    const bool measured = run_.measured.size() == simulated.size();
+    const std::size_t ways = std::size(kWays);
     for (std::size_t c = 0; c < run_.problem.chains.size(); ++c) {
-      for (const double load : kLoads) {
-        std::vector<std::string> cells{escaped(run_.problem.chains[c].name), fmt::format("{:g}x", load)};
-        for (const Way way : kWays) {
-          const BaselineChain figures = simulate(run_, way, load).chains[c];
-          cells.push_back(fmt::format("<b>{}</b><br><span class=\"small muted\">jitter {}, </span>{}",
-                                      figures.outputs == 0 ? "\u2013" : ms_text(figures.worst_latency),
-                                      ms_text(figures.jitter),
-                                      figures.misses == 0 ? "<span class=\"small muted\">0 misses</span>"
-                                                          : tag(plural(figures.misses, "miss", "misses"), "bad")));
+      for (std::size_t l = 0; l < std::size(kLoads); ++l) {
+        std::vector<std::string> cells{escaped(run_.problem.chains[c].name), fmt::format("{:g}x", kLoads[l])};
+        for (std::size_t w = l * ways; w < (l + 1) * ways; ++w) {
+          const std::string by_model = way_cell(simulated[w].chains[c]);
+          cells.push_back(!measured ? by_model
+                                    : way_cell(run_.measured[w].chains[c]) +
+                                          "<div class=\"small muted\">simulated: " + by_model + "</div>");
         }
         table.row(cells);
       }
     }
-    section(
-        "ways", "Beside other ways to schedule",
-        lead("The stages of this run <em>simulated</em> with the times that it recorded, multiplied by the load: worst "
-             "latency, jitter (largest minus smallest distance of two outputs) and misses (planned outputs with a new "
-             "sample that did not come, and samples above the limit). Event-driven: released by samples, run to "
-             "completion, published at once. Epochs: all jobs of the fastest stage's period begin together and a "
-             "barrier "
-             "ends them.") +
-            table.html());
+    const std::string what =
+        "worst latency, jitter (largest minus smallest distance of two outputs) and misses (planned outputs with a new "
+        "sample that did not come, and samples above the limit). Event-driven: released by samples, run to completion, "
+        "published at once. Epochs: all jobs of the fastest stage's period begin together and a barrier ends them.";
+    const std::string simulation =
+        "The stages of this run <em>simulated</em> with the times that it recorded, multiplied by the load: ";
+    const std::string reality =
+        "The same stages on the same drive and cores, run <em>for real</em> one way after another, each job with its "
+        "CPU "
+        "time multiplied by the load; below each in grey the simulation with the times that this run recorded: ";
+    section("ways", "Beside other ways to schedule",
+            lead((measured ? reality : simulation) + what +
+                 (measured ? "" : " <code>takt replay --baselines</code> runs them for real.")) +
+                table.html());
+  }
+
+  static std::string way_cell(const BaselineChain& figures) {
+    return fmt::format(
+        "<b>{}</b><br><span class=\"small muted\">jitter {}, </span>{}",
+        figures.outputs == 0 ? "\u2013" : ms_text(figures.worst_latency), ms_text(figures.jitter),
+        figures.misses == 0
+            ? "<span class=\"small muted\">0 misses</span>"
+            : tag(plural(figures.misses, "miss", "misses") + fmt::format(" of {}", figures.planned), "bad"));
   }
 
   // ---- stages -------------------------------------------------------------------------------------------------

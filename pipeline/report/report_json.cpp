@@ -227,9 +227,9 @@ Json stalls_json(const RunData& run) {
   return out;
 }
 
-Json baselines_json(const RunData& run) {
+Json baselines_json(const RunData& run, const std::vector<Baseline>& baselines) {
   Json out = Json::array();
-  for (const Baseline& baseline : baselines(run)) {
+  for (const Baseline& baseline : baselines) {
     Json chains = Json::array();
     for (std::size_t c = 0; c < baseline.chains.size(); ++c) {
       const BaselineChain& figures = baseline.chains[c];
@@ -251,11 +251,8 @@ Json faults_json(const RunData& run) {
   for (const FaultExpectation& e : run.faults->expectations) {
     expectations.push_back({{"what", e.what}, {"expected", e.expected}, {"seen", e.seen}, {"met", e.met}});
   }
-  return {{"name", run.faults->name},
-          {"what", run.faults->what},
-          {"injected", run.faults->injected},
-          {"met", run.faults->met()},
-          {"expectations", std::move(expectations)}};
+  return {{"name", run.faults->name},     {"what", run.faults->what}, {"injected", run.faults->injected},
+          {"struck", run.faults->struck}, {"met", run.faults->met()}, {"expectations", std::move(expectations)}};
 }
 
 Json environment_json(const RunData& run) {
@@ -488,7 +485,8 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
   out["score"] = score_json(run);
   out["commands"] = commands_to_try(run);
   out["faults"] = faults_json(run);
-  out["baselines"] = baselines_json(run);
+  out["baselines"] = baselines_json(run, baselines(run));
+  out["baselines_measured"] = baselines_json(run, run.measured);
   // Names from files need not be valid UTF-8: replaced, never an exception.
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pipeline/messages/messages.h"
+#include "pipeline/report/ways.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/time.h"
 #include "runtime/transport/transport.h"
@@ -187,7 +188,9 @@ struct FaultExpectation {
 };
 struct FaultReport {
   std::string name, what;
+  std::string text;                   // of the fault file: --reproduce does to the log again what it says
   std::vector<std::string> injected;  // in words
+  std::vector<std::uint64_t> struck;  // by injected: messages that it changed, jobs and instants that the run reached
   std::vector<FaultExpectation> expectations;
   [[nodiscard]] bool met() const {
     return std::all_of(expectations.begin(), expectations.end(), [](const auto& e) { return e.met; });
@@ -232,6 +235,7 @@ struct RunData {
   std::vector<TrackFrame> tracks;
   std::vector<TruthFrame> truth;  // ascending; empty when the log has none
   std::optional<FaultReport> faults;
+  std::vector<Baseline> measured;  // real runs of every way at every load beside this one; empty: not asked for
 };
 
 }  // namespace takt::pipeline

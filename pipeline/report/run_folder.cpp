@@ -311,8 +311,24 @@ template <class A, Like<FaultReport> T>
 void describe(A& a, T& v) {
   a("name", v.name);
   a("what", v.what);
+  a("text", v.text);
   a("injected", v.injected);
+  a("struck", v.struck);
   a("expectations", v.expectations);
+}
+template <class A, Like<BaselineChain> T>
+void describe(A& a, T& v) {
+  a("worst_latency_ns", v.worst_latency);
+  a("jitter_ns", v.jitter);
+  a("outputs", v.outputs);
+  a("planned", v.planned);
+  a("misses", v.misses);
+}
+template <class A, Like<Baseline> T>
+void describe(A& a, T& v) {
+  a("way", v.way);
+  a("load", v.load);
+  a("chains", v.chains);
 }
 template <class A, Like<TopicDigest> T>
 void describe(A& a, T& v) {
@@ -440,6 +456,7 @@ void describe(A& a, T& v) {
   a("resident_bytes", v.resident_bytes);
   a("allocation_guard", v.allocation_guard);
   a("faults", v.faults);
+  a("measured", v.measured);
 }
 
 namespace {
@@ -482,6 +499,11 @@ Status check_indices(const RunData& run) {
   }
   for (const sched::ChainBound& b : run.schedule.bounds) {
     if (b.chain >= run.problem.chains.size()) return wrong("a bound names an unknown chain");
+  }
+  for (const Baseline& baseline : run.measured) {
+    if (baseline.way > Way::kEpoch || baseline.chains.size() != run.problem.chains.size()) {
+      return wrong("measured does not fit problem.chains");
+    }
   }
   if (run.sources.size() != run.rig.sensors.size()) return wrong("sources does not fit rig.sensors");
   for (const SensorSource& source : run.sources) {

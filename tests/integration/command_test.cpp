@@ -94,6 +94,7 @@ TEST_F(Command, ProfilesUnderEveryInterferenceClass) {
   EXPECT_THAT(all.out, HasSubstr("a sleeping thread"));
   EXPECT_THAT(slurp(path("all.yaml")), HasSubstr("beside: [\"alone\", \"stages\", \"memory\"]"));
   EXPECT_THAT(slurp(path("all.yaml")), HasSubstr("interference: any"));
+  EXPECT_THAT(slurp(path("all.yaml")), HasSubstr("steps_ms: ["));
   // A table is made of them as of declared ones.
   EXPECT_THAT(takt({"schedule", kPipeline, "--budgets", path("all.yaml")}).out, HasSubstr("exploratory"));
 
@@ -194,6 +195,64 @@ TEST_F(Command, OutputThatCannotBeWrittenIsNoSuccess) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 5);
   EXPECT_THAT(slurp(path("err")), HasSubstr("standard output"));
+}
+
+// Before the work, not behind it; and nothing is left of folders that were made for it.
+TEST_F(Command, OutputsThatCannotBeWrittenAreFoundFirst) {
+  std::ofstream(path("file")) << "x";
+  const auto refused = [&](const std::vector<std::string>& options, const std::string& says) {
+    std::vector<std::string> words{"replay", kPipeline, kDrive, "--transport", "local"};
+    words.insert(words.end(), options.begin(), options.end());
+    const Answer answer = takt(words);
+    EXPECT_EQ(answer.code, 5) << answer.err;
+    EXPECT_THAT(answer.err, HasSubstr(says));
+    EXPECT_EQ(answer.out, "");
+  };
+  refused({"-o", path("file/r")}, "the run folder cannot be made: Not a directory");
+  refused({"-o", path("file")}, "the run folder cannot be made");
+  refused({"-o", path("new/r"), "--save-digests", path("none/d.json")}, "there is no folder");
+  refused({"-o", path("new/r"), "--save-digests", folder_.string()}, "this is a folder");
+  EXPECT_FALSE(fs::exists(path("new")));
+  const Answer profile = takt({"profile", kPipeline, "-o", path("none/b.yaml")});
+  EXPECT_EQ(profile.code, 5);
+  EXPECT_THAT(profile.err, HasSubstr("there is no folder"));
+  fs::create_directories(path("locked"));
+  if (mount("tmpfs", path("locked").c_str(), "tmpfs", MS_RDONLY, "size=64k") != 0) {
+    GTEST_SKIP() << "mounting a file system that is read-only is refused here";
+  }
+  refused({"-o", path("locked")}, "no file can be written there");
+  refused({"-o", path("locked/r")}, "the run folder cannot be made");
+  umount(path("locked").c_str());
+}
+
+TEST_F(Command, BaselinesRunForReal) {
+#ifdef TAKT_SANITIZED
+  GTEST_SKIP() << "sanitizers make every job an overrun";
+#endif
+  const Answer answer = takt(
+      {"replay", kPipeline, kDrive, "-o", path("r"), "--transport", "local", "--duration", "0.9", "--baselines", "-q"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  const std::string report = slurp(path("r/report.json"));
+  const std::size_t at = report.find("\"baselines_measured\"");
+  ASSERT_NE(at, std::string::npos);
+  std::size_t outputs = 0, entries = 0;
+  for (std::size_t i = at; (i = report.find("\"outputs\": ", i)) != std::string::npos; i += 11) {
+    ++entries;
+    outputs += std::stoul(report.substr(i + 11)) > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(entries, 36U) << "four ways, three loads, three chains";
+  EXPECT_GT(outputs, 18U) << "whatever else this machine does, most of them bring results";
+  EXPECT_THAT(slurp(path("r/report.html")), HasSubstr("run <em>for real</em>"));
+  // Written anew from the folder it says the same.
+  ASSERT_EQ(takt({"report", path("r")}).code, 0);
+  EXPECT_EQ(slurp(path("r/report.json")), report);
+
+  const Answer shorter = takt(
+      {"replay", kPipeline, kDrive, "-o", path("s"), "--transport", "local", "--duration", "0.3", "--baselines", "-q"});
+  EXPECT_EQ(shorter.code, 3);
+  EXPECT_THAT(shorter.err, HasSubstr("whole hyperperiods"));
+  EXPECT_FALSE(fs::exists(path("s")));
+  EXPECT_EQ(takt({"replay", kPipeline, kDrive, "-o", path("s"), "--lockstep", "--baselines"}).code, 2);
 }
 
 TEST_F(Command, InfeasiblePipelineIsNotRun) {

@@ -83,6 +83,81 @@ TEST_F(Faults, SensorFaultsInLockstepGiveTheSameBytesTwice) {
   EXPECT_NE(slurp(path("a")), slurp(kRoot + "/replay_data/digests.json"));
 }
 
+// Every kind of damaged samples at once, and a stage that overruns: the folder is enough to have its bytes again.
+TEST_F(Faults, ARunWithDamagedSamplesIsReproduced) {
+#ifdef TAKT_SANITIZED
+  GTEST_SKIP() << "sanitizers make every job an overrun";
+#endif
+  const std::string file = path("all.yaml");
+  std::ofstream(file) << R"(name: all
+what: everything at once
+faults:
+  - { sensor: camera_front, kind: drop, every: 3, from_s: 0.5, for_s: 0.5 }
+  - { sensor: camera_front, kind: corrupt, every: 4, from_s: 1, for_s: 0.5 }
+  - { sensor: camera_front, kind: reorder, every: 5, from_s: 1.5, for_s: 0.5 }
+  - { sensor: radar_front, kind: late, by_ms: 60, from_s: 0.5, for_s: 0.5 }
+  - { sensor: radar_front, kind: duplicate, every: 2, from_s: 1.2, for_s: 0.5 }
+  - { sensor: radar_front, kind: clock_drift, ppm: -20000, from_s: 2, for_s: 0.5 }
+  - { sensor: lidar_top, kind: clock_step, by_ms: -30, from_s: 1, for_s: 1 }
+  - { stage: lidar_detect, job: 7, budgets: 2 }
+expect: { exit: 0 }
+)";
+  ASSERT_EQ(replay(file, {"--transport", "local"}).code, 0) << slurp(path("err"));
+  fs::remove(file);  // the folder alone is needed
+  const std::vector<std::string> base{"replay", kRoot + "/configs/pipelines/sim.yaml", kRoot + "/replay_data/city.mcap",
+                                      "--transport", "local"};
+  const auto again = [&](const std::string& run, const std::string& out) {
+    std::vector<std::string> words = base;
+    words.insert(words.end(), {"--reproduce", path(run), "-o", path(out)});
+    return takt(words);
+  };
+  for (const auto& [run, out] : {std::pair("run", "again"), std::pair("again", "third")}) {
+    const Answer answer = again(run, out);
+    EXPECT_EQ(answer.code, 0) << answer.err;
+    EXPECT_THAT(answer.out, HasSubstr("4 topics: 4 equal, 0 differ"));
+  }
+  // Without the faults the same records give other bytes: the samples differ.
+  std::string manifest = slurp(path("run/run.json"));
+  const std::size_t at = manifest.find("kind: corrupt");
+  ASSERT_NE(at, std::string::npos);
+  manifest.replace(at, 13, "kind: drop");
+  std::ofstream(path("run/run.json")) << manifest;
+  EXPECT_THAT(again("run", "other").out, HasSubstr("differ"));
+}
+
+TEST_F(Faults, ThatNeverStrikeAreRefusedOrNotMet) {
+  const std::string file = path("never.yaml");
+  std::ofstream(file) << R"(name: never
+what: nothing of this can happen
+faults:
+  - { stage: radar_detect, job: 4000, budgets: 2 }
+  - { sensor: radar_front, kind: drop, from_s: 9, for_s: 1 }
+  - { process: stop, at_s: 70, for_ms: 3 }
+expect: { exit: 0 }
+)";
+  const Answer answer = replay(file, {"--transport", "local"});
+  EXPECT_EQ(answer.code, 4);
+  EXPECT_THAT(answer.err, HasSubstr("never.yaml:4:5: this fault never strikes: the run ends with job 63 of radar"));
+  EXPECT_THAT(answer.err, HasSubstr("never.yaml:5:5: this fault never strikes: the log lasts 3.0"));
+  EXPECT_THAT(answer.err, HasSubstr("never.yaml:6:5: this fault never strikes: the run lasts 3.2"));
+  EXPECT_FALSE(fs::exists(path("run")));
+  // What the log alone shows: there are not so many messages in the window.
+  std::ofstream(file) << "{name: never, what: w, expect: {exit: 0}, faults: [{sensor: radar_front, kind: drop, every: "
+                         "900, from_s: 1, for_s: 1}]}";
+  const Answer few = replay(file, {"--transport", "local", "--lockstep", "-q"});
+  EXPECT_EQ(few.code, 1);
+  EXPECT_THAT(few.err, HasSubstr("the fault strikes: radar_front: drop"));
+}
+
+TEST_F(Faults, OfOtherProcessesNeedIceoryx) {
+  for (const char* name : {"kill_client", "kill_roudi"}) {
+    const Answer answer = replay(kRoot + "/configs/faults/" + name + ".yaml", {"--transport", "local"});
+    EXPECT_EQ(answer.code, 2) << name;
+    EXPECT_THAT(answer.err, HasSubstr("--transport iceoryx"));
+    EXPECT_FALSE(fs::exists(path("run")));
+  }
+}
+
 TEST_F(Faults, UnknownNamesInTheFileAreAConfigurationError) {
   const std::string file = path("unknown.yaml");
   std::ofstream(file)
@@ -90,6 +165,7 @@ TEST_F(Faults, UnknownNamesInTheFileAreAConfigurationError) {
   const Answer answer = replay(file, {"--transport", "local"});
   EXPECT_EQ(answer.code, 4);
   EXPECT_THAT(answer.err, HasSubstr("unknown.yaml:4:"));
+  EXPECT_THAT(answer.err, HasSubstr("did you mean 'radar_detect'?"));
 }
 
 }  // namespace

@@ -111,6 +111,10 @@ TEST_F(ReplayCommand, AKilledProcessIsStartedAgainAndWrittenDown) {
   EXPECT_THAT(text, HasSubstr("\"signal\": 9"));
   EXPECT_THAT(text, HasSubstr("\"exit_code\": 0"));
   EXPECT_THAT(text, HasSubstr("\"restarts\": 1"));
+
+  start({});
+  EXPECT_EQ(finish(), 0) << screen_;
+  EXPECT_FALSE(has("supervision.json")) << "of the run before";
 }
 
 TEST_F(ReplayCommand, PausedReplaysAreSteppedAndGoOnByKeys) {

@@ -86,7 +86,11 @@ TEST(FaultFile, NamesEveryMistakeWithItsPlace) {
       {"{sensor: top, kind: late, from_s: 0, for_s: 1}], expect: {exit: 0}}", "by_ms"},
       {"{sensor: top, kind: drop, by_ms: 1, from_s: 0, for_s: 1}], expect: {exit: 0}}", "by_ms"},
       {"{process: explode}], expect: {exit: 0}}", "explode"},
-      {"], expect: {exit: 0, jobs: {radar: {ok: 1}}}}", "'radar' is not known here"},
+      {"], expect: {exit: 0, jobs: {radar: {ok: 1}}}}", "'radar' is not known here; known: camera_detect"},
+      {"], expect: {exit: 0, jobs: {fussion: {ok: 1}}}}", "'fussion' is not known here; did you mean 'fusion'?"},
+      {"], expect: {exit: 0, messages: {top: {gap: 1}}}}", "did you mean 'gaps'?"},
+      {"{sensor: tpo, kind: drop, from_s: 0, for_s: 1}], expect: {exit: 0}}", "did you mean 'top'?"},
+      {"{sensor: top, kind: drop, from_s: 0, for_s: 0}], expect: {exit: 0}}", "never strikes"},
       {"], expect: {exit: 0, jobs: {fusion: {fine: 1}}}}", "'fine' is no figure"},
       {"], expect: {exit: 0, jobs: {fusion: {ok: [3, 1]}}}}", "the least is above the most"},
       {"], expect: {exit: 0, jobs: {fusion: {ok: [3]}}}}", "[least, most]"},
@@ -100,6 +104,30 @@ TEST(FaultFile, NamesEveryMistakeWithItsPlace) {
     EXPECT_THAT(plan.error().message, HasSubstr(message)) << text;
     EXPECT_THAT(plan.error().message, HasSubstr("f.yaml:1:")) << text;
   }
+}
+
+TEST(FaultFile, WhatCannotStrikeIsNamed) {
+  const auto plan = parse(
+      "name: n\nwhat: words\nfaults:\n"
+      "  - {stage: fusion, job: 7, budgets: 2}\n"
+      "  - {stage: fusion, job: 8, budgets: 2}\n"
+      "  - {sensor: top, kind: drop, from_s: 0.4, for_s: 0.5}\n"
+      "  - {sensor: top, kind: drop, from_s: 0.41, for_s: 0.5}\n"
+      "  - {process: stop, at_s: 0.39, for_ms: 200}\n"
+      "  - {process: kill_roudi, at_s: 0.4}\n"
+      "  - {process: disk_full}\n"
+      "expect: {exit: 5}\n");
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_TRUE(plan->needs_iceoryx());
+  const RunData run = test::synthetic_run(4, false);
+  EXPECT_TRUE(check_reach(*plan, run.problem, run.schedule, 5, milliseconds(450)));
+  const Status reach = check_reach(*plan, run.problem, run.schedule, 4, milliseconds(400));
+  ASSERT_FALSE(reach);
+  EXPECT_EQ(reach.error().code, Code::kConfiguration);
+  EXPECT_EQ(reach.error().message,
+            "f.yaml:5:5: this fault never strikes: the run ends with job 7 of fusion\n"
+            "f.yaml:7:5: this fault never strikes: the log lasts 0.400 s\n"
+            "f.yaml:9:5: this fault never strikes: the run lasts 0.400 s");
 }
 
 // ---- the faulty log ---------------------------------------------------------------------------------------------
@@ -175,9 +203,11 @@ SensorFault fault(SensorFault::Kind kind, std::uint32_t every = 1) {
 
 std::vector<Seen> read_with(const SensorFault& one) {
   static const sensors::Rig kRig = rig();
-  const auto log = with_sensor_faults(std::make_unique<PlainLog>(), kRig, {one});
+  std::vector<std::uint64_t> touched;
+  const auto log = with_sensor_faults(std::make_unique<PlainLog>(), kRig, {one}, &touched);
   const std::vector<Seen> first = read_all(*log);
-  EXPECT_EQ(log->notes().size(), 1U);
+  EXPECT_EQ(touched.size(), 1U);
+  EXPECT_GT(touched.front(), 0U);
   // Order of arrival whatever was done, and the same again after a rewind.
   for (std::size_t i = 1; i < first.size(); ++i) EXPECT_LE(first[i - 1].arrival_ms, first[i].arrival_ms);
   log->rewind();

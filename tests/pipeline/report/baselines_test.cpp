@@ -85,6 +85,29 @@ TEST(Baselines, AnEpochThatIsTooLongMakesTheNextFallOut) {
   EXPECT_GT(over.chains[0].misses, 0U);
 }
 
+// What the records of the table's own run say is what the simulation of it says.
+TEST(Baselines, MeasuredFiguresOfTheTableAreThoseOfItsRecords) {
+  RunData run = synthetic_run(12, true);
+  for (sched::JobRecord& r : run.records) r.publication = r.publication == sched::kNever ? r.publication : r.slot_end;
+  // Samples arrive until the last job: eleven hyperperiods of the log were there in whole.
+  EXPECT_EQ(compared_hyperperiods(run), 11U);
+  const Baseline real = measure(run, Way::kTable, 1, 11), simulated = simulate(run, Way::kTable, 1);
+  for (std::size_t c = 0; c < 2; ++c) {
+    EXPECT_EQ(real.chains[c].planned, c == 0 ? 18U : 9U);
+    EXPECT_EQ(real.chains[c].outputs, real.chains[c].planned);
+    EXPECT_EQ(real.chains[c].misses, 0U);
+    EXPECT_EQ(real.chains[c].jitter, simulated.chains[c].jitter);
+    EXPECT_LE(real.chains[c].worst_latency, simulated.chains[c].worst_latency);
+    EXPECT_GT(real.chains[c].worst_latency, simulated.chains[c].worst_latency - milliseconds(2));
+  }
+  // An output that did not come, and one that brought nothing new along the chain.
+  skip_job(run, kLidarStage, 5);
+  record_of(run, kFusionStage, 9).inputs[0] = record_of(run, kFusionStage, 8).inputs[0];
+  const Baseline hurt = measure(run, Way::kTable, 1, 11);
+  EXPECT_EQ(hurt.chains[0].misses, 1U);
+  EXPECT_EQ(hurt.chains[1].misses, 1U);
+}
+
 TEST(Baselines, LockstepRunsTakeTheHighWaterMarks) {
   const RunData run = synthetic_run(12, false);
   const Baseline fifo = simulate(run, Way::kFifo, 1);

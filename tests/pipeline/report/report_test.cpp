@@ -1,4 +1,5 @@
 #include "pipeline/report/report.h"
+#include "pipeline/report/baselines.h"
 
 #include <gtest/gtest.h>
 
@@ -171,6 +172,8 @@ TEST_F(RunFolder, ComesBackAsItWas) {
   run.records[2].involuntary_switches = 3;
   run.records[2].major_faults = 1;
   run.interrupted = true;
+  run.measured = baselines(run);
+  run.faults = {"late", "radar comes late", "name: late\n", {"radar: late"}, {7}, {{"exit code", "0", "1", false}}};
   run.log_problems = {{"bad CRC", 77, "chunk 3"}};
   const auto outcome = write_run(run, folder());
   ASSERT_TRUE(outcome) << outcome.error().message;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "pipeline/report/baselines.h"
 #include "pipeline/report/report.h"
 #include "tests/pipeline/report/synthetic_run.h"
 
@@ -33,6 +34,7 @@ RunData eventful() {
   skip_job(run, kLidarStage, 7);
   record_of(run, kFusionStage, 21).publication += 40'000'000;  // violated
   run.interrupted = true;
+  run.measured = baselines(run);
   return run;
 }
 
