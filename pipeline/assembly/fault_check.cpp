@@ -22,7 +22,8 @@ std::string range_text(CountRange range) {
 std::string in_words(const StageFault& fault, const sched::Problem& problem) {
   const std::string jobs = fault.count == 1 ? fmt::format("#{}", fault.job)
                                             : fmt::format("#{} to #{}", fault.job, fault.job + fault.count - 1);
-  const std::string does = fault.endless        ? "loops until the table has ended"
+  const std::string does = fault.hang           ? "never ends"
+                           : fault.endless      ? "loops until the table has ended"
                            : fault.stall.ns > 0 ? "waits " + ms_text(fault.stall) + " behind its work"
                                                 : fmt::format("computes for {:g} budgets", fault.budgets);
   return problem.stages[fault.stage].name + jobs + " " + does;

@@ -54,7 +54,11 @@ StageFault stage_fault(const YamlNode& node, const std::vector<std::string>& sta
     out.endless = endless->boolean();
     given += out.endless ? 1 : 0;
   }
-  if (given != 1) node.error("expected one of 'budgets', 'stall_ms' and 'endless: true'");
+  if (const auto hang = node.find("hang")) {
+    out.hang = hang->boolean();
+    given += out.hang ? 1 : 0;
+  }
+  if (given != 1) node.error("expected one of 'budgets', 'stall_ms', 'endless: true' and 'hang: true'");
   return out;
 }
 

@@ -15,7 +15,7 @@
 
 namespace takt::pipeline {
 
-// Jobs [job, job + count) of a stage, real time only. Exactly one of the three is set.
+// Jobs [job, job + count) of a stage, real time only. Exactly one of the four is set.
 struct StageFault {
   std::string where;  // in the fault file: "FILE:LINE:COLUMN"; so for every fault
   std::uint32_t stage = 0;
@@ -23,6 +23,7 @@ struct StageFault {
   double budgets = 0;    // its worker computes until so many budgets have passed
   Duration stall;        // its worker waits so long behind its work
   bool endless = false;  // its worker loops until the table has ended
+  bool hang = false;     // it loops for ever
 };
 
 // Messages of a sensor in [from, from + length) after the first message of the log; of `every` such the last.

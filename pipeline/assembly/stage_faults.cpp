@@ -19,6 +19,7 @@ void StageFaults::behind_work(const sched::Job& job, HostTime began) const {
       const double left_ns = static_cast<double>((end_ - job.nominal_start).ns) / rate_;
       until = began + Duration{static_cast<std::int64_t>(left_ns)};
     }
+    while (fault.hang) static_cast<void>(host_now());
     while (host_now() < until && (stop_ == nullptr || !stop_->load(std::memory_order_relaxed))) {
     }
   }

@@ -16,7 +16,7 @@ class StageFaults {
               const std::atomic<bool>* stop)
       : faults_(std::move(faults)), budget_(budget), end_(end), rate_(rate), stop_(stop) {}
 
-  // Worker 0, behind the work of a job that it began at `began`.
+  // Worker 0, behind the work of a job that it began at `began`. Of a job that is to hang it does not return.
   void behind_work(const sched::Job& job, HostTime began) const;
 
  private:

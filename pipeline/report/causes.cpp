@@ -68,6 +68,9 @@ std::string missing_inputs(const sched::Stage& stage, const JobRecord& record, R
 std::string overrun_text(const RunData& run, const JobRecord& record) {
   const Duration budget = budget_of(run, record);
   const Duration took{record.completion - record.actual_start};
+  if ((record.flags & sched::kFlagStuck) != 0) {
+    return "never came back: still ran " + ms_text(took) + " after its start, its budget is " + ms_text(budget);
+  }
   std::string text =
       "overran by " + ms_text(took - budget) + ": ran for " + ms_text(took) + ", its budget is " + ms_text(budget);
   // Less CPU time than half of the wall time of all workers: it was not the stage's own work.

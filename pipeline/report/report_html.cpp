@@ -504,10 +504,8 @@ class Report {
       for (std::size_t l = 0; l < std::size(kLoads); ++l) {
         std::vector<std::string> cells{escaped(run_.problem.chains[c].name), fmt::format("{:g}x", kLoads[l])};
         for (std::size_t w = l * ways; w < (l + 1) * ways; ++w) {
-          const std::string by_model = way_cell(simulated[w].chains[c]);
-          cells.push_back(!measured ? by_model
-                                    : way_cell(run_.measured[w].chains[c]) +
-                                          "<div class=\"small muted\">simulated: " + by_model + "</div>");
+          const BaselineChain& by_model = simulated[w].chains[c];
+          cells.push_back(measured ? way_cell(run_.measured[w].chains[c], by_model) : way_cell(by_model));
         }
         table.row(cells);
       }
@@ -519,22 +517,29 @@ class Report {
     const std::string simulation =
         "The stages of this run <em>simulated</em> with the times that it recorded, multiplied by the load: ";
     const std::string reality =
-        "The same stages on the same drive and cores, run <em>for real</em> one way after another, each job with its "
-        "CPU "
-        "time multiplied by the load; below each in grey the simulation with the times that this run recorded: ";
+        "The same stages on the same drive and cores, run <em>for real</em> one way after another, each job with "
+        "its CPU time multiplied by the load: ";
     section("ways", "Beside other ways to schedule",
             lead((measured ? reality : simulation) + what +
-                 (measured ? "" : " <code>takt replay --baselines</code> runs them for real.")) +
+                 (measured ? " In grey: the same simulated with the times that this run recorded."
+                           : " <code>takt replay --baselines</code> runs them for real.")) +
                 table.html());
   }
 
+  static std::string misses_text(const BaselineChain& figures) {
+    if (figures.misses == 0) return "<span class=\"small muted\">0 misses</span>";
+    return tag(plural(figures.misses, "miss", "misses") + fmt::format(" of {}", figures.planned), "bad");
+  }
+  static std::string worst_text(const BaselineChain& figures) {
+    return figures.outputs == 0 ? "\u2013" : ms_text(figures.worst_latency);
+  }
   static std::string way_cell(const BaselineChain& figures) {
-    return fmt::format(
-        "<b>{}</b><br><span class=\"small muted\">jitter {}, </span>{}",
-        figures.outputs == 0 ? "\u2013" : ms_text(figures.worst_latency), ms_text(figures.jitter),
-        figures.misses == 0
-            ? "<span class=\"small muted\">0 misses</span>"
-            : tag(plural(figures.misses, "miss", "misses") + fmt::format(" of {}", figures.planned), "bad"));
+    return fmt::format("<b>{}</b><br><span class=\"small muted\">jitter {}, </span>{}", worst_text(figures),
+                       ms_text(figures.jitter), misses_text(figures));
+  }
+  static std::string way_cell(const BaselineChain& real, const BaselineChain& simulated) {
+    return way_cell(real) + fmt::format("<div class=\"small muted\">simulated {}, {}<br>{}</div>",
+                                        worst_text(simulated), ms_text(simulated.jitter), misses_text(simulated));
   }
 
   // ---- stages -------------------------------------------------------------------------------------------------

@@ -216,6 +216,7 @@ void describe(A& a, T& v) {
   a("corrections_ns", v.corrections);
   a("started_ns", v.started);
   a("core_busy", v.core_busy);
+  a("stuck", v.stuck);
   a("accounting_ns", v.accounting);
 }
 
@@ -499,6 +500,9 @@ Status check_indices(const RunData& run) {
   }
   for (const sched::ChainBound& b : run.schedule.bounds) {
     if (b.chain >= run.problem.chains.size()) return wrong("a bound names an unknown chain");
+  }
+  for (const std::uint32_t stage : run.dispatch.stuck) {
+    if (stage >= stages) return wrong("an unknown stage is stuck");
   }
   for (const Baseline& baseline : run.measured) {
     if (baseline.way > Way::kEpoch || baseline.chains.size() != run.problem.chains.size()) {

@@ -649,6 +649,18 @@ void require_digests(const RunData& run, Judgement& out) {
   }
 }
 
+// A stage that never ends has failed, whatever its chains lost by it.
+void require_ends(const RunData& run, Judgement& out) {
+  for (const std::uint32_t stage : run.dispatch.stuck) {
+    std::string job = "a job";
+    for (const JobRecord& record : run.records) {
+      if (record.stage == stage && (record.flags & sched::kFlagStuck) != 0) job = "job " + std::to_string(record.job);
+    }
+    out.requirements.push_back({"stage " + run.problem.stages[stage].name, "comes back", Outcome::kFail,
+                                job + " had not come back when the run ended; its worker was stopped"});
+  }
+}
+
 // Below this share a run without violations is no evidence.
 constexpr double kLeastShareHeld = 0.5;
 
@@ -790,6 +802,7 @@ Judgement judge(const RunData& run) {
   collect_misses(run, index, out);
   require_chains(out);
   require_transport(run, out);
+  require_ends(run, out);
   require_digests(run, out);
   conclude(run, out);
   return out;

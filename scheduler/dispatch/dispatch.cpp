@@ -118,6 +118,10 @@ ThreadSpec thread_spec(std::string name, const Core& core, int priority, bool ri
   return rights ? ThreadSpec{std::move(name), core.cpu, priority} : ThreadSpec{std::move(name)};
 }
 
+std::string worker_name(const Problem& problem, std::size_t stage, std::size_t part) {
+  return problem.stages[stage].name + "." + std::to_string(part);
+}
+
 // One worker per stage and core of its gang.
 Status add_workers(const RunPlan& plan, bool rights, ThreadTeam& team) {
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
@@ -125,8 +129,7 @@ Status add_workers(const RunPlan& plan, bool rights, ThreadTeam& team) {
     if (stage == nullptr) continue;
     for (std::size_t part = 0; part < stage->cores().size(); ++part) {
       const Core& core = plan.problem.board.cores[stage->cores()[part]];
-      std::string name = plan.problem.stages[i].name + "." + std::to_string(part);
-      TAKT_RETURN_IF_ERROR(team.add(thread_spec(std::move(name), core, kWorkerPriority, rights),
+      TAKT_RETURN_IF_ERROR(team.add(thread_spec(worker_name(plan.problem, i, part), core, kWorkerPriority, rights),
                                     [stage, part] { stage->work(static_cast<int>(part)); }));
     }
   }
@@ -193,6 +196,20 @@ std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
   return busy;
 }
 
+// Stops the workers of jobs that did not come back, and hands their records over.
+std::vector<std::uint32_t> abandon_stuck(const RunPlan& plan, const TableClock& clock, ThreadTeam& team) {
+  std::vector<std::uint32_t> stuck;
+  for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
+    StageRun* const stage = plan.stages[s].get();
+    if (stage == nullptr || stage->running() == 0) continue;
+    for (const int part : stage->abandon(clock))
+      team.leave(worker_name(plan.problem, s, static_cast<std::size_t>(part)));
+    plan.sink(stage->publisher(), stage->record());
+    stuck.push_back(s);
+  }
+  return stuck;
+}
+
 }  // namespace
 
 Status can_dispatch(const Problem& problem, const Schedule& schedule) {
@@ -230,7 +247,7 @@ Status can_dispatch(const Problem& problem, const Schedule& schedule) {
 Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& stages,
                                 const DispatchOptions& options, const RecordSink& sink) {
   TAKT_RETURN_IF_ERROR(check(problem, schedule, stages, options));
-  const RunPlan plan = make_plan(problem, schedule, stages, sink);
+  RunPlan plan = make_plan(problem, schedule, stages, sink);
   Boundary boundary(options.hyperperiods, options.stop, correction_of(problem, options));
   DispatchResult result;
   // A job is read six times: by its dispatcher around latch and publication, by its worker around the run.
@@ -252,7 +269,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
     if (walking.fetch_sub(1) == 1 && options.ended != nullptr) options.ended->store(true);
   };
 
-  const ParkingSignal parking;
+  ParkingSignal parking;
   ThreadTeam team;
   std::uint32_t sequences = 0;
   TAKT_RETURN_IF_ERROR(add_workers(plan, rights, team));
@@ -273,7 +290,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
           team.add(thread_spec("dispatch." + board_core.name, board_core, kDispatcherPriority, rights), [&] {
             dispatcher.run(clock);
             walked();
-            dispatcher.drain();
+            dispatcher.drain(host_now() + options.wait_for_late);
             finish();
           }));
     }
@@ -305,6 +322,8 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   for (const auto& stage : plan.stages) {
     if (stage != nullptr) stage->quit();
   }
+  result.stuck = abandon_stuck(plan, clock, team);
+  if (!result.stuck.empty()) parking.keep();
   team.join();
 
   result.hyperperiods_run = boundary.entered();
@@ -314,6 +333,8 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   }
   result.watchdog_trips = watchdog.trips();
   result.core_busy = busy_shares(plan, span);
+  // What a worker stands in stays for good.
+  for (const std::uint32_t stage : result.stuck) static_cast<void>(plan.stages[stage].release());
   return result;
 }
 

@@ -115,6 +115,9 @@ struct DispatchOptions {
   // beyond largest_correction() is cut. Dispatcher thread.
   std::function<Duration(std::uint64_t h)> correction;
   std::atomic<bool>* ended = nullptr;  // set when the table is over and only jobs that are late are waited for
+  // Real time: for so long. A job that has not come back then is stuck: its workers are stopped for good, and the run
+  // ends without it.
+  Duration wait_for_late = seconds(5);
   // Real time: on the watchdog's thread, above all others; allocates nothing, waits for nothing.
   std::function<void(const WatchdogReport&)> watchdog;
   // Lockstep only: the record of every job of an earlier run, whose starts, inputs, skips, variants, aborts and
@@ -143,6 +146,7 @@ struct DispatchResult {
   std::uint64_t watchdog_trips = 0;   // slot ends to which a dispatcher came later than its guard
   std::vector<Duration> corrections;  // of the phase, by hyperperiod; empty: the clock is free
   std::vector<double> core_busy;      // share of the run each core spent in jobs, by core
+  std::vector<std::uint32_t> stuck;   // stages with a job that did not come back; their worker threads never end
   Duration accounting;  // what keeping account of one job costs the timed threads, measured before the run
 };
 

@@ -10,16 +10,7 @@
 namespace takt::sched {
 namespace {
 
-thread_local Futex* parked_of_this_thread = nullptr;
-
-// Async-signal-safe: nothing but a futex wait.
-void wait_parked(int /*signal*/) {
-  const int error = errno;
-  if (parked_of_this_thread != nullptr) {
-    parked_of_this_thread->wait([](std::uint32_t value) { return value == 0; });
-  }
-  errno = error;
-}
+thread_local Isolation* of_this_thread = nullptr;
 
 bool set_policy(pid_t thread, int policy, int priority) {
   sched_param parameters{};
@@ -28,6 +19,18 @@ bool set_policy(pid_t thread, int policy, int priority) {
 }
 
 }  // namespace
+
+// Async-signal-safe: nothing but futex calls.
+void wait_parked(int /*signal*/) {
+  const int error = errno;
+  if (Isolation* const isolation = of_this_thread) {
+    isolation->waiting_.store(1);
+    isolation->waiting_.wake_all();
+    isolation->parked_.wait([](std::uint32_t value) { return value == 0; });
+    isolation->waiting_.store(0);
+  }
+  errno = error;
+}
 
 bool may_leave_idle() {
   rlimit nice{};
@@ -42,7 +45,7 @@ void Isolation::adopt() {
   may_demote_ = policy_ == SCHED_FIFO && may_leave_idle();
   sched_param parameters{};
   if (sched_getparam(0, &parameters) == 0) priority_ = parameters.sched_priority;
-  parked_of_this_thread = &parked_;
+  of_this_thread = this;
   thread_.store(static_cast<pid_t>(syscall(SYS_gettid)));
 }
 
@@ -71,6 +74,12 @@ void Isolation::run_in_gap(bool idle) {
   if (!idle && !parked) park();
 }
 
+bool Isolation::stop_for_good(Duration limit) {
+  let_go();  // at idle priority it might not come to its handler
+  park();
+  return waiting_.wait_until(host_now() + limit, [](std::uint32_t value) { return value != 0; });
+}
+
 void Isolation::park() {
   parked_.store(1);
   syscall(SYS_tgkill, getpid(), thread_.load(), SIGURG);
@@ -89,6 +98,8 @@ ParkingSignal::ParkingSignal() {
   sigaction(SIGURG, &action, &before_);
 }
 
-ParkingSignal::~ParkingSignal() { sigaction(SIGURG, &before_, nullptr); }
+ParkingSignal::~ParkingSignal() {
+  if (!kept_) sigaction(SIGURG, &before_, nullptr);
+}
 
 }  // namespace takt::sched

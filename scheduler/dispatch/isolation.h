@@ -12,6 +12,7 @@
 #include <atomic>
 #include <csignal>
 
+#include "runtime/base/time.h"
 #include "scheduler/dispatch/futex.h"
 
 namespace takt::sched {
@@ -32,6 +33,10 @@ class Isolation {
   [[nodiscard]] bool held() const { return held_; }
   // Of a held worker: whether it may run now, because its core has nothing else to do.
   void run_in_gap(bool idle);
+  // Behind the last job of a run, any thread: the worker executes no further instruction of its stage, whose memory may
+  // go. This object and the handler of the signal must stay for good. False: it has not been seen to stop within
+  // `limit` (it sleeps in the kernel, uninterruptibly); it will when it comes out.
+  bool stop_for_good(Duration limit);
 
  private:
   void park();
@@ -43,7 +48,9 @@ class Isolation {
   int priority_ = 0;
   bool held_ = false;
   bool demoted_ = false;
-  Futex parked_;  // 1: the handler waits
+  friend void wait_parked(int signal);
+  Futex parked_;   // 1: the handler waits
+  Futex waiting_;  // 1: it does
 };
 
 // Installs the handler of the parking signal for the length of a run. SIGURG, because its default is to be ignored:
@@ -52,11 +59,13 @@ class ParkingSignal {
  public:
   ParkingSignal();
   ~ParkingSignal();
+  void keep() { kept_ = true; }  // for those that were stopped for good
   ParkingSignal(const ParkingSignal&) = delete;
   ParkingSignal& operator=(const ParkingSignal&) = delete;
 
  private:
   struct sigaction before_ {};
+  bool kept_ = false;
 };
 
 }  // namespace takt::sched

@@ -164,16 +164,13 @@ void CoreDispatcher::follow(StageRun& stage, const Job& job) {
   if (stage.decided(tag) && stage.running() == tag) release(stage, part);
 }
 
-void CoreDispatcher::drain() {
+void CoreDispatcher::drain(HostTime limit) {
   share_gap(false);
   for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
     StageRun* stage = plan_.stages[i].get();
     if (stage == nullptr || stage->publisher() != core_) continue;
     if (last_follow_[i] != 0) stage->await_decision(last_follow_[i]);
-    while (stage->running() != 0) {
-      stage->await_complete();
-      conclude(clock_.table(host_now()));
-    }
+    while (stage->running() != 0 && stage->await_complete(limit)) conclude(clock_.table(host_now()));
   }
 }
 

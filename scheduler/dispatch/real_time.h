@@ -17,9 +17,10 @@ class CoreDispatcher {
                  std::uint32_t core);
 
   [[nodiscard]] bool idle() const { return events_.empty(); }
-  // Walks every hyperperiod; drain() then waits for what is still running. Both in the dispatcher's thread.
+  // Walks every hyperperiod; drain() then waits for what is still running, up to `limit`. Both in the dispatcher's
+  // thread.
   void run(const TableClock& clock);
-  void drain();
+  void drain(HostTime limit);
 
  private:
   // A worker of this core.

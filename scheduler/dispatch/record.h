@@ -26,6 +26,7 @@ enum JobFlags : std::uint32_t {
   kFlagRepaired = 256,  // a bad frame was repaired or left out by a stated rule
   kFlagIsolated = 512,  // unfinished at the end of slot and slack: a worker lost its core to the next slot
   kFlagAborted = 1024,  // given up between two steps; nothing was published, the state stays
+  kFlagStuck = 2048,    // it had not come back when the run gave up waiting for it, at `completion`
 };
 
 enum class Reason : std::uint8_t {

@@ -141,6 +141,10 @@ void StageRun::await_complete() {
   remaining_.wait([](std::uint32_t value) { return value == 0; });
 }
 
+bool StageRun::await_complete(HostTime limit) {
+  return remaining_.wait_until(limit, [](std::uint32_t value) { return value == 0; });
+}
+
 HostTime StageRun::last_start() const {
   HostTime last = workers_.front()->start;
   for (const auto& worker : workers_) last = std::max(last, worker->start);
@@ -190,6 +194,24 @@ void StageRun::note_overrun() {
   } else if (degraded_jobs_ > 0) {
     --degraded_jobs_;
   }
+}
+
+std::vector<int> StageRun::abandon(const TableClock& clock) {
+  constexpr Duration kToStop = seconds(1);
+  std::vector<int> left;
+  for (std::size_t part = 0; part < workers_.size(); ++part) {
+    Worker& worker = *workers_[part];
+    if (worker.ticket.load() == worker.finished.load()) continue;
+    worker.isolation.stop_for_good(kToStop);
+    left.push_back(static_cast<int>(part));
+  }
+  record_.actual_start = std::max(record_.nominal_start, clock.table(last_start()).ns);
+  record_.completion = clock.table(host_now()).ns;
+  record_.flags |= kFlagStuck | kFlagIsolated;
+  discard();
+  host_.finish(job_);
+  classify(record_, limits());
+  return left;
 }
 
 void StageRun::free() {

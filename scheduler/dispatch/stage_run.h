@@ -18,6 +18,7 @@
 #include "scheduler/dispatch/dispatch.h"
 #include "scheduler/dispatch/futex.h"
 #include "scheduler/dispatch/isolation.h"
+#include "scheduler/dispatch/table_clock.h"
 #include "scheduler/dispatch/thread_cost.h"
 
 namespace takt::sched {
@@ -83,6 +84,7 @@ class StageRun {
   // While running() is not 0: did every worker finish?
   [[nodiscard]] bool complete() const { return remaining_.load() == 0; }
   void await_complete();
+  [[nodiscard]] bool await_complete(HostTime limit);
 
   // ---- lead or publishing dispatcher, while running() is not 0
   [[nodiscard]] const Job& job() const { return job_; }
@@ -110,6 +112,11 @@ class StageRun {
   void close();
   // The stage may start its next job.
   void free();
+
+  // ---- behind the run, when no dispatcher is left and running() is not 0
+  // Stops the workers that still run the job for good and makes its record final. Returns their parts: those threads
+  // never end, and this object must stay with them.
+  std::vector<int> abandon(const TableClock& clock);
 
   // ---- threads
   void work(int part);  // body of a worker; returns after quit()

@@ -119,6 +119,17 @@ void ThreadTeam::join() {
   }
 }
 
+void ThreadTeam::leave(const std::string& name) {
+  for (auto& member : members_) {
+    if (member->joined || member->spec.name != name) continue;
+    pthread_detach(member->thread);
+    member->joined = true;
+    static_cast<void>(member.release());  // NOLINT(bugprone-unused-return-value): its thread stands in its body
+    std::erase(members_, nullptr);
+    return;
+  }
+}
+
 void ThreadTeam::report(RealtimeRights& rights) const {
   std::size_t asked_policy = 0;
   std::size_t refused_policy = 0;

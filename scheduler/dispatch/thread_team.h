@@ -34,6 +34,8 @@ class ThreadTeam {
   void await_ready();
   void release();
   void join();
+  // The thread of this name never ends: it is not joined, and what it uses stays for good.
+  void leave(const std::string& name);
 
   // After await_ready(): which rights the threads that asked for some were given; adds what was refused in words.
   void report(RealtimeRights& rights) const;

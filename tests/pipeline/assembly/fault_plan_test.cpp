@@ -80,7 +80,7 @@ TEST(FaultFile, SensorFaultsAndAFullDiskNeedNoRealTime) {
 TEST(FaultFile, NamesEveryMistakeWithItsPlace) {
   const std::map<std::string, std::string> wrong{
       {"{stage: radar, job: 1, budgets: 2}], expect: {exit: 0}}", "f.yaml:1:"},
-      {"{stage: fusion, job: 1}], expect: {exit: 0}}", "expected one of 'budgets', 'stall_ms' and 'endless: true'"},
+      {"{stage: fusion, job: 1}], expect: {exit: 0}}", "expected one of 'budgets', 'stall_ms', 'endless: true' and 'hang: true'"},
       {"{stage: fusion, job: 1, budgets: 2, endless: true}], expect: {exit: 0}}", "expected one of"},
       {"{sensor: top, kind: vanish, from_s: 0, for_s: 1}], expect: {exit: 0}}", "vanish"},
       {"{sensor: top, kind: late, from_s: 0, for_s: 1}], expect: {exit: 0}}", "by_ms"},

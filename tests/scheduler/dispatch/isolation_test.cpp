@@ -186,5 +186,69 @@ TEST(Isolation, AGangWhosePartLoopsFreesBothCores) {
   EXPECT_TRUE(recovered);
 }
 
+// `looping` never ends its second job: in part `part` of `cores`.
+void expect_left_behind(std::vector<std::uint32_t> cores, int part) {
+  std::atomic<std::uint64_t> progress{0};
+  TableBuilder table(milliseconds(20), 2);
+  const std::uint32_t looping = table.stage("looping", 1, milliseconds(1)),
+                      other = table.stage("other", 1, milliseconds(2), seconds(60));
+  table.slot(looping, 0, std::move(cores), 0, 4);
+  table.slot(other, 0, {0}, 5, 10);
+  Records records;
+  {
+    FakeHost looping_host, other_host;
+    looping_host.work = [&](const Job& job, int of) {
+      while (job.number == 1 && of == part) progress.fetch_add(1, std::memory_order_relaxed);
+    };
+    DispatchOptions options;
+    options.hyperperiods = 6;
+    options.wait_for_late = seconds(1);  // the other one comes back, on whatever machine
+    const auto result = test::run(table, {&looping_host, &other_host}, options, records);
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->hyperperiods_run, 6U);
+    EXPECT_EQ(result->stuck, std::vector<std::uint32_t>{looping});
+    EXPECT_EQ(looping_host.latches, looping_host.finishes);
+  }
+  // Its worker executes nothing of the stage any more, whose memory is gone.
+  const std::uint64_t before = progress.load();
+  EXPECT_GT(before, 0U);
+  const HostTime later = host_now() + milliseconds(50);
+  while (host_now() < later) {
+  }
+  EXPECT_EQ(progress.load(), before);
+  test::expect_each_job_once(table, looping, 6, records.of_stage(looping));
+  test::expect_each_job_once(table, other, 6, records.of_stage(other));
+  for (const JobRecord& record : records.of_stage(looping)) {
+    EXPECT_EQ((record.flags & kFlagStuck) != 0, record.job == 1);
+    if (record.job == 1) {
+      EXPECT_NE(record.flags & kFlagOverrun, 0U);
+      EXPECT_NE(record.flags & kFlagDiscarded, 0U);
+      EXPECT_EQ(record.published, 0);
+      EXPECT_GE(record.actual_start, record.nominal_start);
+      EXPECT_GT(record.completion, record.slot_end);
+    } else if (record.job > 1) {
+      EXPECT_EQ(record.reason, Reason::kPreviousRunning);
+    }
+  }
+  expect_only_own_lateness(records.of_stage(other));
+}
+
+TEST(Stuck, AJobThatNeverEndsIsLeftBehind) {
+  if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delivers no signal to a loop";
+  expect_left_behind({0}, 0);
+}
+
+TEST(Stuck, SoItIsWithoutRights) {
+  if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delivers no signal to a loop";
+  const WithoutRights without;
+  expect_left_behind({0}, 0);
+}
+
+TEST(Stuck, AGangIsLeftWithTheOneWhoWaitsForTheOther) {
+  if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delivers no signal to a loop";
+  expect_left_behind({0, 1}, 0);
+  expect_left_behind({0, 1}, 1);
+}
+
 }  // namespace
 }  // namespace takt::sched
