@@ -1,4 +1,4 @@
-// Figures of this machine: what must hold of them on any.
+// Figures of this machine: what must hold of them on any, loaded and emulated ones too.
 #include "kernels/cpu/peak.h"
 
 #include <gtest/gtest.h>
@@ -8,12 +8,12 @@ namespace {
 
 TEST(Peaks, AreThoseOfACore) {
   const Peaks peaks = measure_peaks(best_target());
-  EXPECT_GT(peaks.gflops, 1);
+  EXPECT_GT(peaks.gflops, 0);
   EXPECT_LT(peaks.gflops, 1000);
   std::uint64_t before = 0;
   for (const Peaks::Level& level : peaks.levels) {
     EXPECT_GT(level.bytes, before);
-    EXPECT_GT(level.gbs, 0.1);
+    EXPECT_GT(level.gbs, 0);
     EXPECT_LT(level.gbs, 2000);
     before = level.bytes;
   }
