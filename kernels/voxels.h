@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "kernels/device_code.h"
+
 namespace takt::kernels {
 
 inline constexpr int kCellBits = 21;
@@ -45,6 +47,22 @@ struct VoxeliseParams {
   double minimum[3] = {}, maximum[3] = {1, 1, 1}, size[3] = {1, 1, 1};  // x, y, z; metres
 };
 static_assert(sizeof(VoxeliseParams) == 112);
+
+inline namespace TAKT_SIDE {
+// The cell of a point, for kernels; -1: it is in none.
+TAKT_FUNCTION std::int64_t cell_of_point(const VoxeliseParams& p, const float* point) {
+  std::int64_t index[3];
+  for (int d = 0; d < 3; ++d) {
+    // NaN fails each of these.
+    const auto coordinate = static_cast<double>(point[d]);
+    if (!(coordinate >= p.minimum[d] && coordinate < p.maximum[d])) return -1;
+    const double at = (coordinate - p.minimum[d]) / p.size[d];
+    if (!(at < p.grid[d])) return -1;
+    index[d] = static_cast<std::int64_t>(at);  // not negative: rounded down
+  }
+  return cell_of(index[2], index[1], index[0]);
+}
+}  // namespace TAKT_SIDE
 
 // The mean of every column over the members of each voxel: added in the order of members in double, divided, rounded
 // once. Members that are no rows are left out; a voxel without any gives zeros.

@@ -327,7 +327,7 @@ void Builder::step(Call call, std::vector<TensorId> operands, const ir::Node* no
   if (kernel == nullptr) {
     // Lowering goes on, so that everything that is missing is named at once.
     kernel = kernels::find_kernel(kernels::Target::kAvx2, static_cast<std::uint32_t>(call.id));
-    missing_ = kernel->name;
+    missing_ = true;
   }
   plan::Step s;
   s.kernel = kernel->id;
@@ -386,12 +386,19 @@ TensorId Builder::deliver(ir::ValueId value, const std::string& name, Storage st
 
 Result<Lowered> Builder::finish() {
   guard_ = -1;
+  std::string refused;
   for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
-    outputs_.push_back(
-        deliver(graph_.outputs[i], graph_[graph_.outputs[i]].name, Storage::kOutput, static_cast<std::uint32_t>(i)));
+    const std::string& name = graph_[graph_.outputs[i]].name;
+    outputs_.push_back(deliver(graph_.outputs[i], name, Storage::kOutput, static_cast<std::uint32_t>(i)));
+    if (take_missing()) refused += (refused.empty() ? "" : ", ") + ir::printable(name);
   }
   for (std::size_t i = 0; i < graph_.states.size(); ++i) {
     deliver(graph_.states[i].next, graph_.states[i].name, Storage::kStateNext, static_cast<std::uint32_t>(i));
+    if (take_missing()) refused += (refused.empty() ? "" : ", ") + ir::printable(graph_.states[i].name);
+  }
+  if (!refused.empty()) {
+    return fail(Code::kInput, "takt has no kernel for\n  copying counted rows into an output or a state on " +
+                                  std::string(name_of(target())) + " (" + refused + ")");
   }
 
   for (TensorId id = 0; id < tensors_.size(); ++id) {
@@ -432,7 +439,6 @@ Result<Lowered> Builder::finish() {
   for (std::uint32_t s = 0; s < steps_.size(); ++s) {
     const plan::Step& step = steps_[s];
     const kernels::Kernel* found = kernels::find_kernel(target(), step.kernel);
-    if (found == nullptr) continue;  // missing_ says so
     const kernels::Kernel& kernel = *found;
     if (kernel.in_place < 0) continue;
     const TensorId input = step.operands[static_cast<std::size_t>(kernel.in_place)];

@@ -41,8 +41,8 @@ class Builder {
     return type.dtype == kernels::DType::kF32 && type.shape.rank == 4;
   }
 
-  // A kernel that steps since the last call need and the target does not have; nullptr: none.
-  [[nodiscard]] const char* take_missing() { return std::exchange(missing_, nullptr); }
+  // Whether a step since the last call needs a kernel that the target does not have.
+  [[nodiscard]] bool take_missing() { return std::exchange(missing_, false); }
 
   // Whether a node reads the value, or it is a result of the graph.
   [[nodiscard]] bool is_read(ir::ValueId value) const;
@@ -107,7 +107,7 @@ class Builder {
   // they serve all its readers.
   void set_guard(int guard) { guard_ = guard; }
 
-  // Outputs and state, storage, memory plan.
+  // Outputs and state, storage, memory plan. kInput, naming them all, when some of them cannot be delivered.
   Result<Lowered> finish();
 
  private:
@@ -147,7 +147,7 @@ class Builder {
   std::vector<std::uint32_t> plan_guard_;  // by guard of the graph; kNone: not needed yet
   std::vector<int> guard_of_;              // of the node that makes a value
   int guard_ = -1;
-  const char* missing_ = nullptr;
+  bool missing_ = false;
   std::vector<TensorId> inputs_, outputs_;
   plan::Statistics statistics_;
 };

@@ -34,6 +34,13 @@ Status lower_node(Builder& out, const ir::Node& node) {
 
 namespace {
 
+// What a target cannot do, in the words of the model: "Sin of f32 on cuda:sm_87", "Add of counted f32 on cuda:sm_87".
+std::string on_target(const Builder& out, const ir::Node& node) {
+  const ir::ValueId value = !node.inputs.empty() && node.inputs[0] != ir::kNoValue ? node.inputs[0] : node.outputs[0];
+  return node.op + " of " + (ir::is_counted(out.graph(), node) ? "counted " : "") +
+         kernels::name_of(out.type(value).dtype) + " on " + kernels::name_of(out.target());
+}
+
 // `mapped`: whether anything is read by list, so that another spread may give another plan.
 Result<Lowered> lower_spread(const ir::Graph& graph, const Options& options, std::int64_t most_spread, bool* mapped) {
   Builder out(graph, options, most_spread);
@@ -44,12 +51,10 @@ Result<Lowered> lower_spread(const ir::Graph& graph, const Options& options, std
       return fail(Code::kInterrupted, "stopped before node " + ir::printable(node.name) + " was lowered");
     }
     out.set_guard(node.guard);
-    Status status = lower_node(out, node);
-    if (const char* const kernel = out.take_missing(); kernel != nullptr && status) {
-      status = fail(Code::kInput, "kernel " + std::string(kernel) + " does not exist for " + name_of(options.target));
-    }
-    if (!status) {
-      std::string& names = refused[node.op + ": " + status.error().message];
+    const Status status = lower_node(out, node);
+    const bool missing = out.take_missing();
+    if (!status || missing) {
+      std::string& names = refused[status ? on_target(out, node) : node.op + ": " + status.error().message];
       names += (names.empty() ? "" : ", ") + ir::printable(node.name);
     }
     // Whatever follows needs a form of the results.
@@ -69,12 +74,7 @@ Result<Lowered> lower_spread(const ir::Graph& graph, const Options& options, std
     return fail(Code::kInput, message);
   }
   *mapped = out.any_mapped();
-  auto lowered = out.finish();
-  if (const char* const kernel = out.take_missing()) {
-    return fail(Code::kInput, "takt has no kernel for the outputs: kernel " + std::string(kernel) +
-                                  " does not exist for " + name_of(options.target));
-  }
-  return lowered;
+  return out.finish();
 }
 
 }  // namespace

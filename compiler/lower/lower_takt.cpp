@@ -16,8 +16,13 @@ Status lower_takt_node(Builder& out, const ir::Node& node) {
   for (const ir::ValueId value : node.outputs) {
     operands.push_back(out.define(value, blocked && value == node.outputs[0]));
   }
-  for (const std::uint64_t bytes : call.scratch) {
-    ir::Type type{kernels::DType::kU8, {1, {static_cast<std::int64_t>(bytes)}}};
+  const kernels::cpu::OperatorKernel& kernel = *kernels::cpu::find_operator_kernel(op.kernel);
+  kernels::cpu::OperandBytes needed;
+  if (const char* const error = kernels::cpu::operand_bytes(op.kernel, call.params.data(), out.target(), &needed)) {
+    return fail(Code::kInput, error);
+  }
+  for (int i = kernel.first_scratch(); i < kernel.operands(out.target()); ++i) {
+    const ir::Type type{kernels::DType::kU8, {1, {static_cast<std::int64_t>(needed.bytes[i])}}};
     operands.push_back(out.temporary(node.name + ":scratch", type));
   }
   out.step({op.kernel, std::move(call.params), {}, -1}, std::move(operands), &node);

@@ -446,7 +446,14 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
     default: break;
   }
   const OperatorKernel* const own = find_operator_kernel(id);
-  return own != nullptr ? own->operand_bytes(params, result) : "an unknown kernel";
+  if (own == nullptr) return "an unknown kernel";
+  if (const char* const error = own->operand_bytes(params, result)) return error;
+  if (own->cuda_scratch != nullptr && is_cuda(target)) {
+    result->bytes[own->first_scratch()] = own->cuda_scratch(params);
+    result->element[own->first_scratch()] = 16;
+    if (result->bytes[own->first_scratch()] == 0) return "extents are too large for a GPU";
+  }
+  return nullptr;
 }
 
 std::uint64_t flops_of(KernelId id, const void* params) {

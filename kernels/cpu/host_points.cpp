@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/boxes.h"
+#include "kernels/cpu/cuda_scratch.h"
 #include "kernels/cpu/operators.h"
 #include "kernels/pillars.h"
 #include "kernels/points.h"
@@ -81,8 +82,9 @@ const char* crop_operands(const void* params, OperandBytes* out) {
       .count();
   return nullptr;
 }
-constexpr OperatorKernel kCrop = {KernelId::kCrop,        "crop",        1,      sizeof(CropParams), 1, 1, 4, 0,
-                                  {1, -1, 5, -1, -1, -1}, crop_operands, nullptr};
+std::uint64_t crop_on_cuda(const void* params) { return CropScratch(load<CropParams>(params)).bytes; }
+constexpr OperatorKernel kCrop = {KernelId::kCrop,        "crop",        1,       sizeof(CropParams), 1, 1, 4, 0,
+                                  {1, -1, 5, -1, -1, -1, -1}, crop_operands, nullptr, crop_on_cuda};
 
 const char* sweeps_operands(const void* params, OperandBytes* out) {
   const auto p = load<SweepsParams>(params);
@@ -180,6 +182,7 @@ const char* decode_operands(const void* params, OperandBytes* out) {
   operands.add(bytes({p.k, kBoxColumns})).add(bytes({p.k})).add(bytes({p.k})).add(bytes({p.k})).count().count();
   return nullptr;
 }
+std::uint64_t decode_on_cuda(const void* params) { return TopKScratch(load<TopKDecodeParams>(params)).bytes; }
 constexpr OperatorKernel kTopKDecode = {KernelId::kTopKDecode,
                                         "top_k_decode_f32",
                                         1,
@@ -188,9 +191,10 @@ constexpr OperatorKernel kTopKDecode = {KernelId::kTopKDecode,
                                         0,
                                         6,
                                         0,
-                                        {-1, -1, -1, -1, -1, -1, 11, 11, 11, 11, -1, -1},
+                                        {-1, -1, -1, -1, -1, -1, 11, 11, 11, 11, -1, -1, -1},
                                         decode_operands,
-                                        nullptr};
+                                        nullptr,
+                                        decode_on_cuda};
 
 const char* nms_operands(const void* params, OperandBytes* out) {
   const auto p = load<NmsParams>(params);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/cpu/cells.h"
+#include "kernels/cpu/cuda_scratch.h"
 #include "kernels/cpu/operators.h"
 #include "kernels/voxels.h"
 
@@ -51,9 +52,20 @@ std::uint64_t voxelise_flops(const void* params) {
   return 6 * static_cast<std::uint64_t>(load<VoxeliseParams>(params).points);
 }
 
-constexpr OperatorKernel kVoxelise = {
-    KernelId::kVoxelise, "voxelise_f32", 1, sizeof(VoxeliseParams), 1, 1, 6, 1, {1, -1, 5, 5, 6, -1, -1, -1, -1},
-    voxelise_bytes,      voxelise_flops};
+std::uint64_t voxelise_on_cuda(const void* params) { return VoxeliseScratch(load<VoxeliseParams>(params)).bytes; }
+
+constexpr OperatorKernel kVoxelise = {KernelId::kVoxelise,
+                                      "voxelise_f32",
+                                      1,
+                                      sizeof(VoxeliseParams),
+                                      1,
+                                      1,
+                                      6,
+                                      1,
+                                      {1, -1, 5, 5, 6, -1, -1, -1, -1},
+                                      voxelise_bytes,
+                                      voxelise_flops,
+                                      voxelise_on_cuda};
 
 const char* voxel_mean_bytes(const void* params, OperandBytes* out) {
   const auto p = load<VoxelMeanParams>(params);
@@ -105,9 +117,15 @@ const char* sparse_cells_bytes(const void* params, OperandBytes* out) {
   return out->bytes[0] == 0 || out->bytes[2] == 0 || out->bytes[5] == 0 ? kExtents : nullptr;
 }
 
+// Candidates are counted in 32 bits.
+std::uint64_t sparse_cells_on_cuda(const void* params) {
+  const SparseCellsScratch scratch(load<SparseCellsParams>(params));
+  return scratch.candidates <= 0x7fffffff ? scratch.bytes : 0;
+}
+
 constexpr OperatorKernel kSparseCells = {
-    KernelId::kSparseCells, "sparse_cells",     1,      sizeof(SparseCellsParams), 1, 1, 3, 1,
-    {1, -1, 3, -1, -1, -1}, sparse_cells_bytes, nullptr};
+    KernelId::kSparseCells, "sparse_cells",     1,       sizeof(SparseCellsParams), 1, 1, 3, 1,
+    {1, -1, 3, -1, -1, -1}, sparse_cells_bytes, nullptr, sparse_cells_on_cuda};
 
 const char* sparse_map_bytes(const void* params, OperandBytes* out) {
   const auto p = load<SparseMapParams>(params);
@@ -171,7 +189,7 @@ const char* scatter_bev_bytes(const void* params, OperandBytes* out) {
   out->bytes[1] = extent_bytes({p.rows}, 8);
   out->element[1] = 8;
   out->bytes[2] = 4;
-  if (p.block != 0 && p.block != 8 && p.block != 16) return "an option has an unknown value";
+  if (p.block != 0 && p.block != 8 && p.block != 16 && p.block != 32) return "an option has an unknown value";
   out->bytes[3] = extent_bytes({p.channels, p.grid[0], p.grid[1], p.grid[2]}, 4);
   if (p.block != 0 && out->bytes[3] != 0) {
     const std::int64_t blocks = (std::int64_t{p.channels} * p.grid[2] + p.block - 1) / p.block;
@@ -190,10 +208,8 @@ constexpr const OperatorKernel* kOperators[] = {&kVoxelise,   &kVoxelMean,  &kSp
 }  // namespace
 
 std::uint64_t sparse_cells_scratch(const SparseCellsParams& p) {
-  std::int64_t streams = 1;
-  for (int d = 0; d < 3; ++d) streams *= (p.kernel[d] + p.stride[d] - 1) / p.stride[d];
   // What each cell gives at most, where each stream is, the cells' places and what they may give.
-  return extent_bytes({p.cells, streams + 2}, 8);
+  return extent_bytes({p.cells, streams_of(p) + 2}, 8);
 }
 
 std::span<const OperatorKernel* const> voxel_operators() { return kOperators; }

@@ -26,13 +26,21 @@ struct OperatorKernel {
   // By operand: the operand that says how many of its rows are valid, of the counts for inputs, also of the outputs for
   // what the operator counts itself. -1: all are.
   std::int16_t count_of[kMaxOperands] = {};
-  // Bytes of every operand, scratch included, as in host.h; for a count 4 bytes, which may be absent. nullptr, or what
-  // is wrong with the parameters: trusts nothing and cannot overflow.
+  // Bytes of every operand, scratch of a CPU included, as in host.h; for a count 4 bytes, which may be absent. nullptr,
+  // or what is wrong with the parameters: trusts nothing and cannot overflow.
   const char* (*operand_bytes)(const void* params, OperandBytes* out) = nullptr;
   // Floating-point operations at capacity; nullptr: none.
   std::uint64_t (*flops)(const void* params) = nullptr;
+  // Bytes of scratch of a CUDA kernel that keeps other things there (cuda_scratch.h), in one operand; 0: the extents
+  // are too large for it. nullptr: as on a CPU.
+  std::uint64_t (*cuda_scratch)(const void* params) = nullptr;
 
-  [[nodiscard]] constexpr int operands() const { return inputs + counts + outputs + scratch; }
+  [[nodiscard]] constexpr int scratch_on(Target target) const {
+    return cuda_scratch != nullptr && is_cuda(target) ? 1 : scratch;
+  }
+  [[nodiscard]] constexpr int operands(Target target = Target::kAvx2) const {
+    return first_scratch() + scratch_on(target);
+  }
   [[nodiscard]] constexpr bool is_count(int operand) const { return operand >= inputs && operand < inputs + counts; }
   [[nodiscard]] constexpr int first_output() const { return inputs + counts; }
   [[nodiscard]] constexpr int first_scratch() const { return inputs + counts + outputs; }

@@ -124,15 +124,15 @@ const std::vector<const cpu::OperatorKernel*>& operator_rows() {
 }
 
 template <std::size_t index>
-const char* check_operator(const void* params, std::span<const Operand> operands, Target /*target*/) {
+const char* check_operator(const void* params, std::span<const Operand> operands, Target target) {
   const cpu::OperatorKernel& row = *operator_rows()[index];
-  if (operands.size() != static_cast<std::size_t>(row.operands())) return kOperandCount;
+  if (operands.size() != static_cast<std::size_t>(row.operands(target))) return kOperandCount;
   cpu::OperandBytes needed;
-  if (const char* const error = row.operand_bytes(params, &needed)) return error;
+  if (const char* const error = cpu::operand_bytes(row.id, params, target, &needed)) return error;
   for (int i = row.inputs; i < row.first_output(); ++i) {
     if (operands[static_cast<std::size_t>(i)].bytes == 0) needed.bytes[i] = 0;
   }
-  return compare(needed, operands, row.outputs + std::size_t{row.scratch}, false);
+  return compare(needed, operands, row.outputs + static_cast<std::size_t>(row.scratch_on(target)), false);
 }
 
 template <std::size_t index>
@@ -141,14 +141,15 @@ Kernel::Counted counted_by_row(const void* /*params*/, int operand) {
 }
 
 template <std::size_t... index>
-void add_operators(Table& table, std::index_sequence<index...>) {
+void add_operators(Table& table, Target target, std::index_sequence<index...>) {
   constexpr decltype(Kernel::check) kChecks[] = {check_operator<index>...};
   constexpr decltype(Kernel::counted) kCounted[] = {counted_by_row<index>...};
   for (std::size_t i = 0; i < operator_rows().size(); ++i) {
     const cpu::OperatorKernel& row = *operator_rows()[i];
     table.push_back({static_cast<std::uint32_t>(row.id), row.name, row.version, row.params_bytes,
-                     static_cast<std::uint8_t>(row.operands()), static_cast<std::uint8_t>(row.outputs + row.scratch),
-                     -1, false, kCounted[i], kChecks[i], nullptr});
+                     static_cast<std::uint8_t>(row.operands(target)),
+                     static_cast<std::uint8_t>(row.outputs + row.scratch_on(target)), -1, false, kCounted[i],
+                     kChecks[i], nullptr});
   }
   std::sort(table.begin(), table.end(), [](const Kernel& a, const Kernel& b) { return a.id < b.id; });
 }
@@ -207,7 +208,7 @@ Kernel::Counted counted_operand(const void* params, int operand) {
 
 Table table_of(Target target) {
   Table table = host_halves(std::make_index_sequence<kCount>());
-  add_operators(table, std::make_index_sequence<kMostOperators>());
+  add_operators(table, target, std::make_index_sequence<kMostOperators>());
   const auto find = [&](KernelId id) {
     return std::find_if(table.begin(), table.end(),
                         [id](const Kernel& k) { return k.id == static_cast<std::uint32_t>(id); });
@@ -227,18 +228,19 @@ Table table_of(Target target) {
   return table;
 }
 
-// What kernels/cuda has.
+// What kernels/cuda has, beside all of takt's own operators.
 constexpr bool has_cuda_kernel(std::uint32_t id) {
   return id <= static_cast<std::uint32_t>(KernelId::kReorderToLast) ||
          id == static_cast<std::uint32_t>(KernelId::kSelect);
 }
 
 // Host halves alone: a device launches by id.
-std::vector<Kernel> cuda_table() {
-  std::vector<Kernel> kernels;
+Table cuda_table() {
+  Table kernels;
   for (const Kernel& kernel : host_halves(std::make_index_sequence<kCount>())) {
     if (kernel.id != 0 && has_cuda_kernel(kernel.id)) kernels.push_back(kernel);
   }
+  add_operators(kernels, Target::kCudaSm87, std::make_index_sequence<kMostOperators>());
   return kernels;
 }
 
@@ -248,7 +250,7 @@ std::span<const Kernel> kernels_of(Target target) {
   static const Table avx2 = table_of(Target::kAvx2);
   static const Table avx512 = table_of(Target::kAvx512);
   static const Table neon = table_of(Target::kNeon);
-  static const std::vector<Kernel> cuda = cuda_table();
+  static const Table cuda = cuda_table();
   switch (target) {
     case Target::kAvx2: return avx2;
     case Target::kAvx512: return avx512;

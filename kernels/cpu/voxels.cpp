@@ -20,20 +20,6 @@ T* data(const Operand& operand) {
   return reinterpret_cast<T*>(operand.data);
 }
 
-// The cell of a point; -1: it is in none.
-std::int64_t cell_of_point(const VoxeliseParams& p, const float* point) {
-  std::int64_t index[3];
-  for (int d = 0; d < 3; ++d) {
-    // NaN fails each of these.
-    const auto coordinate = static_cast<double>(point[d]);
-    if (!(coordinate >= p.minimum[d] && coordinate < p.maximum[d])) return -1;
-    const double at = (coordinate - p.minimum[d]) / p.size[d];
-    if (!(at < p.grid[d])) return -1;
-    index[d] = static_cast<std::int64_t>(at);  // not negative: rounded down
-  }
-  return cell_of(index[2], index[1], index[0]);
-}
-
 // One part: a sort is what it is, and it is short beside what follows.
 void voxelise(const void* params, const Operand* operands, int part, int /*parts*/) {
   if (part != 0) return;

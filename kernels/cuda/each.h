@@ -93,6 +93,10 @@ std::span<const DeviceHalf> channel_kernels();
 std::span<const DeviceHalf> movement_kernels();
 std::span<const DeviceHalf> linear_kernels();
 std::span<const DeviceHalf> preprocess_kernels();
+std::span<const DeviceHalf> voxel_kernels();
+std::span<const DeviceHalf> point_kernels();
+std::span<const DeviceHalf> box_kernels();
+std::span<const DeviceHalf> tracking_kernels();
 
 }  // namespace TAKT_BODY
 }  // namespace takt::kernels::cuda

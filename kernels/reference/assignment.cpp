@@ -1,9 +1,9 @@
 #include "kernels/reference/assignment.h"
 
-#include <algorithm>
 #include <limits>
 
 namespace takt::kernels::reference {
+inline namespace TAKT_SIDE {
 
 namespace {
 
@@ -21,7 +21,7 @@ struct Work {
   std::int32_t* row_of_column;
   std::uint8_t *reached, *settled;
 
-  Work(std::size_t rows, std::size_t m, const double* costs, double none, std::byte* scratch)
+  TAKT_BOTH Work(std::size_t rows, std::size_t m, const double* costs, double none, std::byte* scratch)
       : columns(m), cost(costs), unassigned(none) {
     row_potential = reinterpret_cast<double*>(scratch);
     column_potential = row_potential + rows;
@@ -31,20 +31,21 @@ struct Work {
     row_of_column = frontier + m;
     reached = reinterpret_cast<std::uint8_t*>(row_of_column + m);
     settled = reached + m;
-    std::fill_n(row_potential, rows, 0.0);
-    std::fill_n(column_potential, m, 0.0);
-    std::fill_n(row_of_column, m, kUnassigned);
-    std::fill_n(reached, m, std::uint8_t{0});
-    std::fill_n(settled, m, std::uint8_t{0});
+    for (std::size_t r = 0; r < rows; ++r) row_potential[r] = 0;
+    for (std::size_t c = 0; c < m; ++c) {
+      column_potential[c] = 0;
+      row_of_column[c] = kUnassigned;
+      reached[c] = settled[c] = 0;
+    }
   }
 
-  void augment(std::size_t row);
+  TAKT_BOTH void augment(std::size_t row);
 };
 
 // Finds the cheapest alternating path from `row` to a free column or to a row that gives its column up (Dijkstra over
 // reduced costs) and turns it over. "Unassigned" needs no columns of its own: an always free one is never further away
 // than one that a row holds already.
-void Work::augment(std::size_t row) {
+TAKT_BOTH void Work::augment(std::size_t row) {
   std::size_t reached_count = 0;
   std::size_t from = row;
   std::int32_t from_column = kUnassigned;  // the column that `from` holds, none for the new row
@@ -116,14 +117,15 @@ std::size_t assign_scratch_bytes(std::size_t max_rows, std::size_t columns) {
   return max_rows * sizeof(double) + columns * (2 * sizeof(double) + 3 * sizeof(std::int32_t) + 2);
 }
 
-void assign(std::size_t rows, std::size_t columns, const double* cost, double unassigned, std::int32_t* column_of_row,
-            std::byte* scratch) {
+TAKT_BOTH void assign(std::size_t rows, std::size_t columns, const double* cost, double unassigned,
+                      std::int32_t* column_of_row, std::byte* scratch) {
   Work work(rows, columns, cost, unassigned, scratch);
   for (std::size_t r = 0; r < rows; ++r) work.augment(r);
-  std::fill_n(column_of_row, rows, kUnassigned);
+  for (std::size_t r = 0; r < rows; ++r) column_of_row[r] = kUnassigned;
   for (std::size_t c = 0; c < columns; ++c) {
     if (work.row_of_column[c] != kUnassigned) column_of_row[work.row_of_column[c]] = static_cast<std::int32_t>(c);
   }
 }
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/device_code.h"
+
 namespace takt::kernels::reference {
+inline namespace TAKT_SIDE {
 
 inline constexpr std::int32_t kUnassigned = -1;
 // The cost of a pair that is not allowed. Finite, so that tables of costs hold no infinities.
@@ -22,7 +25,8 @@ std::size_t assign_scratch_bytes(std::size_t max_rows, std::size_t columns);
 // search that settles a column at most once, so rows x columns steps of `columns` each bound the work. Deterministic:
 // rows enter in ascending order, of equally near columns the lowest is taken first, and a column before none; callers
 // order rows by track id and columns by object index.
-void assign(std::size_t rows, std::size_t columns, const double* cost, double unassigned, std::int32_t* column_of_row,
-            std::byte* scratch);
+TAKT_BOTH void assign(std::size_t rows, std::size_t columns, const double* cost, double unassigned,
+                      std::int32_t* column_of_row, std::byte* scratch);
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

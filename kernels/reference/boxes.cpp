@@ -6,6 +6,7 @@
 #include "kernels/reference/elementary.h"
 
 namespace takt::kernels::reference {
+inline namespace TAKT_SIDE {
 namespace {
 
 struct Point {
@@ -21,7 +22,7 @@ struct Polygon {
 // What lies on the side sign * coordinate <= limit. An edge that crosses has an end on each side, so that nothing is
 // divided by zero; one along the line does not cross.
 template <double Point::*coordinate>
-Polygon cut(const Polygon& in, double sign, double limit) {
+TAKT_BOTH Polygon cut(const Polygon& in, double sign, double limit) {
   Polygon out;
   for (int i = 0; i < in.size; ++i) {
     const Point &a = in.at[i], &b = in.at[(i + 1) % in.size];
@@ -35,7 +36,7 @@ Polygon cut(const Polygon& in, double sign, double limit) {
   return out;
 }
 
-double area_of(const Polygon& p) {
+TAKT_BOTH double area_of(const Polygon& p) {
   double twice = 0;
   for (int i = 1; i + 1 < p.size; ++i) {
     twice +=
@@ -44,25 +45,25 @@ double area_of(const Polygon& p) {
   return std::fabs(twice) / 2;
 }
 
-bool has_area(const float* box) { return box[3] > 0 && box[4] > 0; }
+TAKT_BOTH bool has_area(const float* box) { return box[3] > 0 && box[4] > 0; }
 
-double over_union(double common, double area_a, double area_b) {
+TAKT_BOTH double over_union(double common, double area_a, double area_b) {
   const double all = area_a + area_b - common;
   return all > 0 ? std::clamp(common / all, 0.0, 1.0) : 0;
 }
 
-bool finite_footprint(const float* box) {
+TAKT_BOTH bool finite_footprint(const float* box) {
   return std::isfinite(box[0]) && std::isfinite(box[1]) && std::isfinite(box[3]) && std::isfinite(box[4]) &&
          std::isfinite(box[6]);
 }
 
 // Half extents in x and y of a box turned to the nearest axis.
-Point half_extents(const float* box) {
+TAKT_BOTH Point half_extents(const float* box) {
   const double sine = std::fabs(takt::kernels::sin(box[6])), cosine = std::fabs(takt::kernels::cos(box[6]));
   return sine > cosine ? Point{box[4] / 2.0, box[3] / 2.0} : Point{box[3] / 2.0, box[4] / 2.0};
 }
 
-bool too_near(Nearness nearness, const float* a, const float* b, float limit) {
+TAKT_BOTH bool too_near(Nearness nearness, const float* a, const float* b, float limit) {
   switch (nearness) {
     case Nearness::kCircle: {
       const double dx = double{a[0]} - b[0], dy = double{a[1]} - b[1];
@@ -77,7 +78,7 @@ bool too_near(Nearness nearness, const float* a, const float* b, float limit) {
 // A heap whose root is the last in the order of `before`; sorting it gives the order itself. Written out: nothing of
 // the standard library allocates here, but what it copies is counted in timed threads.
 template <class Swap, class Before>
-void sink(std::int64_t i, std::int64_t n, const Swap& swap, const Before& before) {
+TAKT_BOTH void sink(std::int64_t i, std::int64_t n, const Swap& swap, const Before& before) {
   for (;;) {
     std::int64_t last = i;
     for (const std::int64_t child : {2 * i + 1, 2 * i + 2}) {
@@ -89,7 +90,7 @@ void sink(std::int64_t i, std::int64_t n, const Swap& swap, const Before& before
   }
 }
 template <class Swap, class Before>
-void sort_heap(std::int64_t n, const Swap& swap, const Before& before) {
+TAKT_BOTH void sort_heap(std::int64_t n, const Swap& swap, const Before& before) {
   for (std::int64_t i = n - 1; i > 0; --i) {
     swap(0, i);
     sink(0, i, swap, before);
@@ -114,8 +115,53 @@ const char* invalid(const NmsParams& p) {
   return p.most >= 0 ? nullptr : "most is negative";
 }
 
-void top_k_decode(const TopKDecodeParams& p, const DecodeOperands& o) {
-  const std::int64_t pixels = std::int64_t{p.h} * p.w;
+TAKT_BOTH bool CentreMaps::is_candidate(std::int32_t category, std::int32_t cell) const {
+  const float* const map = heat + category * pixels();
+  const float centre = map[cell];
+  if (!(centre > p.logit_min) || std::isinf(centre)) return false;
+  const std::int32_t y = cell / p.w, x = cell % p.w;
+  for (std::int32_t v = y > 0 ? y - 1 : 0; v <= y + 1 && v < p.h; ++v) {
+    for (std::int32_t u = x > 0 ? x - 1 : 0; u <= x + 1 && u < p.w; ++u) {
+      const float other = map[std::int64_t{v} * p.w + u];
+      if (other > centre || (other == centre && (v < y || (v == y && u < x)))) return false;
+    }
+  }
+  return is_box(category, cell);
+}
+
+TAKT_BOTH bool CentreMaps::is_box(std::int32_t category, std::int64_t cell) const {
+  const float sine = rotation[cell], cosine = rotation[pixels() + cell];
+  const double norm = std::sqrt(double{sine} * sine + double{cosine} * cosine);
+  bool sound = std::isfinite(norm) && norm >= p.yaw_norm_min[category] && std::isfinite(height[cell]) &&
+               std::isfinite(offset[cell]) && std::isfinite(offset[pixels() + cell]);
+  for (std::int64_t c = 0; c < 3; ++c) {
+    sound = sound && std::isfinite(size[c * pixels() + cell]) && std::isfinite(size_at(c, cell));
+  }
+  for (std::int64_t c = 0; c < 2 && velocity != nullptr; ++c) {
+    sound = sound && std::isfinite(velocity[c * pixels() + cell]);
+  }
+  return sound;
+}
+
+TAKT_BOTH float CentreMaps::size_at(std::int64_t c, std::int64_t cell) const {
+  return static_cast<float>(takt::kernels::exp(double{size[c * pixels() + cell]}));
+}
+
+TAKT_BOTH void CentreMaps::decode(std::int32_t cell, float* box) const {
+  const std::int32_t row = cell / p.w, column = cell % p.w;
+  box[0] = (static_cast<float>(column) + offset[cell]) * p.cell_m[0] + p.origin[0];
+  box[1] = (static_cast<float>(row) + offset[pixels() + cell]) * p.cell_m[1] + p.origin[1];
+  box[2] = height[cell];
+  for (std::int64_t c = 0; c < 3; ++c) box[3 + c] = size_at(c, cell);
+  box[6] = static_cast<float>(takt::kernels::atan2(double{rotation[cell]}, double{rotation[pixels() + cell]}));
+  box[7] = velocity != nullptr ? velocity[cell] : 0;
+  box[8] = velocity != nullptr ? velocity[pixels() + cell] : 0;
+}
+
+TAKT_BOTH float score_of(float logit) { return static_cast<float>(1 / (1 + takt::kernels::exp(-double{logit}))); }
+
+TAKT_BOTH void top_k_decode(const TopKDecodeParams& p, const DecodeOperands& o) {
+  const CentreMaps maps{p, o.heat, o.offset, o.height, o.size, o.rotation, o.velocity};
   // Until the end `scores` holds logits.
   const auto precedes = [&](float logit, std::int32_t category, std::int32_t cell, std::int64_t other) {
     if (logit != o.scores[other]) return logit > o.scores[other];
@@ -130,77 +176,37 @@ void top_k_decode(const TopKDecodeParams& p, const DecodeOperands& o) {
     std::swap(o.classes[a], o.classes[b]);
     std::swap(o.cells[a], o.cells[b]);
   };
-  const auto is_peak = [&](const float* heat, std::int32_t y, std::int32_t x) {
-    const float centre = heat[std::int64_t{y} * p.w + x];
-    for (std::int32_t v = std::max(y - 1, 0); v <= std::min(y + 1, p.h - 1); ++v) {
-      for (std::int32_t u = std::max(x - 1, 0); u <= std::min(x + 1, p.w - 1); ++u) {
-        const float other = heat[std::int64_t{v} * p.w + u];
-        if (other > centre || (other == centre && (v < y || (v == y && u < x)))) return false;
-      }
-    }
-    return true;
-  };
-  const auto size_at = [&](std::int64_t c, std::int64_t cell) {
-    return static_cast<float>(takt::kernels::exp(double{o.size[c * pixels + cell]}));
-  };
-  const auto is_box = [&](std::int32_t category, std::int64_t cell) {
-    const float sine = o.rotation[cell], cosine = o.rotation[pixels + cell];
-    const double norm = std::sqrt(double{sine} * sine + double{cosine} * cosine);
-    bool sound = std::isfinite(norm) && norm >= p.yaw_norm_min[category] && std::isfinite(o.height[cell]) &&
-                 std::isfinite(o.offset[cell]) && std::isfinite(o.offset[pixels + cell]);
-    for (std::int64_t c = 0; c < 3; ++c) {
-      sound = sound && std::isfinite(o.size[c * pixels + cell]) && std::isfinite(size_at(c, cell));
-    }
-    for (std::int64_t c = 0; c < 2 && o.velocity != nullptr; ++c) {
-      sound = sound && std::isfinite(o.velocity[c * pixels + cell]);
-    }
-    return sound;
-  };
 
   std::int64_t n = 0, candidates = 0;
   for (std::int32_t category = 0; category < p.classes; ++category) {
-    const float* const heat = o.heat + category * pixels;
-    for (std::int32_t y = 0; y < p.h; ++y) {
-      for (std::int32_t x = 0; x < p.w; ++x) {
-        const std::int32_t cell = y * p.w + x;
-        const float logit = heat[cell];
-        if (!(logit > p.logit_min) || std::isinf(logit)) continue;
-        if (!is_peak(heat, y, x) || !is_box(category, cell)) continue;
-        ++candidates;
-        if (n < p.k) {
-          o.scores[n] = logit;
-          o.classes[n] = category;
-          o.cells[n] = cell;
-          // Up to where its parent comes later.
-          for (std::int64_t i = n++; i > 0 && before((i - 1) / 2, i); i = (i - 1) / 2) swap(i, (i - 1) / 2);
-        } else if (precedes(logit, category, cell, 0)) {
-          o.scores[0] = logit;
-          o.classes[0] = category;
-          o.cells[0] = cell;
-          sink(0, n, swap, before);
-        }
+    for (std::int32_t cell = 0; cell < maps.pixels(); ++cell) {
+      if (!maps.is_candidate(category, cell)) continue;
+      const float logit = o.heat[category * maps.pixels() + cell];
+      ++candidates;
+      if (n < p.k) {
+        o.scores[n] = logit;
+        o.classes[n] = category;
+        o.cells[n] = cell;
+        // Up to where its parent comes later.
+        for (std::int64_t i = n++; i > 0 && before((i - 1) / 2, i); i = (i - 1) / 2) swap(i, (i - 1) / 2);
+      } else if (precedes(logit, category, cell, 0)) {
+        o.scores[0] = logit;
+        o.classes[0] = category;
+        o.cells[0] = cell;
+        sink(0, n, swap, before);
       }
     }
   }
   sort_heap(n, swap, before);
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::int32_t cell = o.cells[i];
-    float* const box = o.boxes + i * kBoxColumns;
-    const std::int32_t row = cell / p.w, column = cell % p.w;
-    box[0] = (static_cast<float>(column) + o.offset[cell]) * p.cell_m[0] + p.origin[0];
-    box[1] = (static_cast<float>(row) + o.offset[pixels + cell]) * p.cell_m[1] + p.origin[1];
-    box[2] = o.height[cell];
-    for (std::int64_t c = 0; c < 3; ++c) box[3 + c] = size_at(c, cell);
-    box[6] = static_cast<float>(takt::kernels::atan2(double{o.rotation[cell]}, double{o.rotation[pixels + cell]}));
-    box[7] = o.velocity != nullptr ? o.velocity[cell] : 0;
-    box[8] = o.velocity != nullptr ? o.velocity[pixels + cell] : 0;
-    o.scores[i] = static_cast<float>(1 / (1 + takt::kernels::exp(-double{o.scores[i]})));
+    maps.decode(o.cells[i], o.boxes + i * kBoxColumns);
+    o.scores[i] = score_of(o.scores[i]);
   }
   *o.count = static_cast<std::int32_t>(n);
   *o.dropped = static_cast<std::int32_t>(candidates - n);
 }
 
-double rotated_iou(const float* a, const float* b) {
+TAKT_BOTH double rotated_iou(const float* a, const float* b) {
   if (!finite_footprint(a) || !finite_footprint(b) || !has_area(a) || !has_area(b)) return 0;
   if (std::lexicographical_compare(b, b + 7, a, a + 7)) std::swap(a, b);
   // Corners of b in the frame of a, whose own lie at half its extents.
@@ -224,7 +230,7 @@ double rotated_iou(const float* a, const float* b) {
   return over_union(area_of(p), double{a[3]} * a[4], double{b[3]} * b[4]);
 }
 
-double axis_aligned_iou(const float* a, const float* b) {
+TAKT_BOTH double axis_aligned_iou(const float* a, const float* b) {
   if (!finite_footprint(a) || !finite_footprint(b) || !has_area(a) || !has_area(b)) return 0;
   const Point ha = half_extents(a), hb = half_extents(b);
   const auto common = [](double ca, double ra, double cb, double rb) {
@@ -233,21 +239,32 @@ double axis_aligned_iou(const float* a, const float* b) {
   return over_union(common(a[0], ha.x, b[0], hb.x) * common(a[1], ha.y, b[1], hb.y), 4 * ha.x * ha.y, 4 * hb.x * hb.y);
 }
 
-void nms(Nearness nearness, const NmsParams& p, const NmsOperands& o) {
+TAKT_BOTH bool may_stay(const NmsOperands& o, std::int64_t i) {
+  return std::isfinite(o.scores[i]) && o.classes[i] >= 0 && o.classes[i] < kMaxBoxClasses &&
+         finite_footprint(o.boxes + i * kBoxColumns);
+}
+
+TAKT_BOTH bool precedes(const NmsOperands& o, std::int32_t i, std::int32_t j) {
+  if (o.scores[i] != o.scores[j]) return o.scores[i] > o.scores[j];
+  if (o.classes[i] != o.classes[j]) return o.classes[i] < o.classes[j];
+  return i < j;
+}
+
+TAKT_BOTH bool suppresses(Nearness nearness, const NmsParams& p, const NmsOperands& o, std::int32_t better,
+                          std::int32_t worse) {
+  const std::int32_t category = o.classes[worse];
+  if (p.agnostic == 0 && o.classes[better] != category) return false;
+  return too_near(nearness, o.boxes + std::int64_t{better} * kBoxColumns, o.boxes + std::int64_t{worse} * kBoxColumns,
+                  p.limit[category]);
+}
+
+TAKT_BOTH void nms(Nearness nearness, const NmsParams& p, const NmsOperands& o) {
   const std::int64_t all = o.count == nullptr ? p.capacity : std::clamp<std::int64_t>(*o.count, 0, p.capacity);
   std::int64_t n = 0;
   for (std::int64_t i = 0; i < all; ++i) {
-    if (std::isfinite(o.scores[i]) && o.classes[i] >= 0 && o.classes[i] < kMaxBoxClasses &&
-        finite_footprint(o.boxes + i * kBoxColumns)) {
-      o.index[n++] = static_cast<std::int32_t>(i);
-    }
+    if (may_stay(o, i)) o.index[n++] = static_cast<std::int32_t>(i);
   }
-  const auto before = [&](std::int64_t a, std::int64_t b) {
-    const std::int32_t i = o.index[a], j = o.index[b];
-    if (o.scores[i] != o.scores[j]) return o.scores[i] > o.scores[j];
-    if (o.classes[i] != o.classes[j]) return o.classes[i] < o.classes[j];
-    return i < j;
-  };
+  const auto before = [&](std::int64_t a, std::int64_t b) { return precedes(o, o.index[a], o.index[b]); };
   const auto swap = [&](std::int64_t a, std::int64_t b) { std::swap(o.index[a], o.index[b]); };
   for (std::int64_t i = n / 2; i-- > 0;) sink(i, n, swap, before);
   sort_heap(n, swap, before);
@@ -257,21 +274,17 @@ void nms(Nearness nearness, const NmsParams& p, const NmsOperands& o) {
   for (std::int64_t i = 0; i < n && kept < p.most; ++i) {
     const std::int32_t row = o.index[i];
     const float* const box = o.boxes + row * kBoxColumns;
-    const std::int32_t category = o.classes[row];
     bool stays = true;
-    for (std::int64_t j = 0; stays && j < kept; ++j) {
-      const std::int32_t other = o.index[j];
-      if (p.agnostic == 0 && o.classes[other] != category) continue;
-      stays = !too_near(nearness, o.boxes + other * kBoxColumns, box, p.limit[category]);
-    }
+    for (std::int64_t j = 0; stays && j < kept; ++j) stays = !suppresses(nearness, p, o, o.index[j], row);
     if (!stays) continue;
     o.index[kept] = row;
     for (std::int64_t c = 0; c < kBoxColumns; ++c) o.out_boxes[kept * kBoxColumns + c] = box[c];
     o.out_scores[kept] = o.scores[row];
-    o.out_classes[kept] = category;
+    o.out_classes[kept] = o.classes[row];
     ++kept;
   }
   *o.kept = static_cast<std::int32_t>(kept);
 }
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

@@ -8,7 +8,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/device_code.h"
+
 namespace takt::kernels {
+inline namespace TAKT_SIDE {
 
 inline constexpr double kPi = 3.14159265358979323846;
 
@@ -19,7 +22,7 @@ inline constexpr double kHalfPi1 = 0x1.921fb544p+0;
 inline constexpr double kHalfPi2 = 0x1.0b4611a6p-34;
 inline constexpr double kHalfPi3 = 0x1.3198a2e037073p-69;
 
-inline double sin_series(double x) {
+TAKT_FUNCTION double sin_series(double x) {
   const double s = x * x;
   double sum = -1.0 / 1307674368000.0;  // 15!
   sum = sum * s + 1.0 / 6227020800.0;
@@ -30,7 +33,7 @@ inline double sin_series(double x) {
   sum = sum * s - 1.0 / 6.0;
   return x + x * (s * sum);
 }
-inline double cos_series(double x) {
+TAKT_FUNCTION double cos_series(double x) {
   const double s = x * x;
   double sum = 1.0 / 20922789888000.0;  // 16!
   sum = sum * s - 1.0 / 87178291200.0;
@@ -44,7 +47,7 @@ inline double cos_series(double x) {
 }
 
 // 2/pi behind 64 zero bits, to the bit that the largest double needs.
-inline constexpr std::uint64_t kTwoOverPi[] = {
+TAKT_TABLE_OF std::uint64_t kTwoOverPi[] = {
     0x0000000000000000, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
     0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41,
     0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7,
@@ -53,7 +56,7 @@ inline constexpr std::uint64_t kTwoOverPi[] = {
 // For |x| >= 2^20 and finite, in integers (Payne and Hanek 1983): with |x| = m 2^e, the bits of 2/pi whose product with
 // |x| is a multiple of 4 are left out, and 192 bits behind them place x to 2^-137 of a quadrant; no double lies nearer
 // than 2^-63 to a multiple of pi/2, so r has all its digits.
-inline int reduce_half_pi_exactly(double x, double* r) {
+TAKT_FUNCTION int reduce_half_pi_exactly(double x, double* r) {
   __extension__ using Wide = unsigned __int128;
   __extension__ using Signed = __int128;
   int e = 0;
@@ -76,7 +79,7 @@ inline int reduce_half_pi_exactly(double x, double* r) {
 }
 
 // Reduces x to [-pi/4, pi/4]; returns the quadrant 0..3.
-inline int reduce_half_pi(double x, double* r) {
+TAKT_FUNCTION int reduce_half_pi(double x, double* r) {
   const double k = std::floor(x * (2.0 / kPi) + 0.5);
   if (!(std::fabs(k) < 0x1p20)) {
     if (std::isfinite(x)) return reduce_half_pi_exactly(x, r);
@@ -89,7 +92,7 @@ inline int reduce_half_pi(double x, double* r) {
 
 }  // namespace detail
 
-inline double sin(double x) {
+TAKT_FUNCTION double sin(double x) {
   double r = 0;
   switch (detail::reduce_half_pi(x, &r)) {
     case 0: return detail::sin_series(r);
@@ -98,7 +101,7 @@ inline double sin(double x) {
     default: return -detail::cos_series(r);
   }
 }
-inline double cos(double x) {
+TAKT_FUNCTION double cos(double x) {
   double r = 0;
   switch (detail::reduce_half_pi(x, &r)) {
     case 0: return detail::cos_series(r);
@@ -108,7 +111,7 @@ inline double cos(double x) {
   }
 }
 
-inline double exp(double x) {
+TAKT_FUNCTION double exp(double x) {
   if (!(x == x)) return x;
   if (x > 710.0) return std::numeric_limits<double>::infinity();
   if (x < -708.0) return 0.0;  // denormal results are flushed: one setting everywhere
@@ -123,7 +126,7 @@ inline double exp(double x) {
 }
 
 // Natural logarithm; x > 0 and normal.
-inline double log(double x) {
+TAKT_FUNCTION double log(double x) {
   int e = 0;
   double m = std::frexp(x, &e);
   if (m < 0.70710678118654752) {
@@ -138,7 +141,7 @@ inline double log(double x) {
 }
 
 // Of two infinities NaN; zeros have no sign.
-inline double atan2(double y, double x) {
+TAKT_FUNCTION double atan2(double y, double x) {
   if (x == 0 && y == 0) return 0;
   const double ax = std::fabs(x);
   const double ay = std::fabs(y);
@@ -156,9 +159,10 @@ inline double atan2(double y, double x) {
 }
 
 // Wraps an angle to (-pi, pi].
-inline double wrap_angle(double a) {
+TAKT_FUNCTION double wrap_angle(double a) {
   a = a - 2 * kPi * std::floor((a + kPi) / (2 * kPi));
   return a <= -kPi ? a + 2 * kPi : a;
 }
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels

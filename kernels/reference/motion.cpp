@@ -1,6 +1,7 @@
 #include "kernels/reference/motion.h"
 
 namespace takt::kernels::reference {
+inline namespace TAKT_SIDE {
 
 namespace {
 
@@ -10,7 +11,7 @@ constexpr int kRows = Measurement::kMostRows;
 struct AxisNoise {
   double position, cross, velocity;
 };
-AxisNoise process_noise(double dt, double q) { return {q * dt * dt * dt / 3, q * dt * dt / 2, q * dt}; }
+TAKT_BOTH AxisNoise process_noise(double dt, double q) { return {q * dt * dt * dt / 3, q * dt * dt / 2, q * dt}; }
 
 // A measurement about a state: what is expected, how that changes with the state, and the noise of what was measured.
 template <int states>
@@ -21,14 +22,14 @@ struct Observation {
   double noise[kRows][kRows] = {};
 };
 
-double dot(const double* a, const double* b, int n) {
+TAKT_BOTH double dot(const double* a, const double* b, int n) {
   double sum = 0;
   for (int i = 0; i < n; ++i) sum += a[i] * b[i];
   return sum;
 }
 
 template <int states>
-void set_noise(const Measurement& m, Observation<states>& o) {
+TAKT_BOTH void set_noise(const Measurement& m, Observation<states>& o) {
   const AxisNoise drift = process_noise(m.lag, m.q);
   o.noise[0][0] = m.noise_xx + drift.position;
   o.noise[0][1] = o.noise[1][0] = m.noise_xy;
@@ -36,7 +37,7 @@ void set_noise(const Measurement& m, Observation<states>& o) {
   if (m.has_rate) o.noise[2][2] = m.rate_variance + drift.velocity;
 }
 
-Observation<4> observe(const VelocityFilter& filter, const Measurement& m) {
+TAKT_BOTH Observation<4> observe(const VelocityFilter& filter, const Measurement& m) {
   Observation<4> o;
   set_noise(m, o);
   o.jacobian[0][0] = o.jacobian[1][1] = 1;
@@ -51,7 +52,7 @@ Observation<4> observe(const VelocityFilter& filter, const Measurement& m) {
   return o;
 }
 
-Observation<5> observe(const TurnFilter& filter, const Measurement& m) {
+TAKT_BOTH Observation<5> observe(const TurnFilter& filter, const Measurement& m) {
   Observation<5> o;
   set_noise(m, o);
   const double c = cos(filter.state[2]), s = sin(filter.state[2]), v = filter.state[3];
@@ -87,7 +88,7 @@ struct Innovation {
   double hp[kRows][states] = {};
 };
 template <int states>
-Innovation<states> innovation_of(const Filter<states>& filter, const Observation<states>& o) {
+TAKT_BOTH Innovation<states> innovation_of(const Filter<states>& filter, const Observation<states>& o) {
   Innovation<states> r;
   for (int i = 0; i < o.rows; ++i) {
     for (int k = 0; k < states; ++k) {
@@ -107,7 +108,7 @@ Innovation<states> innovation_of(const Filter<states>& filter, const Observation
 }
 
 // Lower Cholesky factor of the leading n x n block. False when it is not positive definite.
-bool cholesky(const double (&a)[kRows][kRows], int n, double (&l)[kRows][kRows]) {
+TAKT_BOTH bool cholesky(const double (&a)[kRows][kRows], int n, double (&l)[kRows][kRows]) {
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j <= i; ++j) {
       double sum = a[i][j];
@@ -125,7 +126,7 @@ bool cholesky(const double (&a)[kRows][kRows], int n, double (&l)[kRows][kRows])
 
 }  // namespace
 
-void predict(VelocityFilter& filter, double dt, const TrackerModel& model) {
+TAKT_BOTH void predict(VelocityFilter& filter, double dt, const TrackerModel& model) {
   filter.state[0] += dt * filter.state[2];
   filter.state[1] += dt * filter.state[3];
   // P = F P F', F adds dt * velocity to position.
@@ -146,7 +147,7 @@ void predict(VelocityFilter& filter, double dt, const TrackerModel& model) {
   }
 }
 
-void predict(TurnFilter& filter, double dt, const TrackerModel& model) {
+TAKT_BOTH void predict(TurnFilter& filter, double dt, const TrackerModel& model) {
   double(&x)[5] = filter.state;
   double(&p)[5][5] = filter.covariance;
   // The chord of an arc: its length is dt v sin(h) / h, its direction that of the middle; h is half of the turn.
@@ -203,7 +204,7 @@ void predict(TurnFilter& filter, double dt, const TrackerModel& model) {
 }
 
 template <int states>
-GateDistance gate(const Filter<states>& filter, const Measurement& m) {
+TAKT_BOTH GateDistance gate(const Filter<states>& filter, const Measurement& m) {
   const Observation<states> o = observe(filter, m);
   const Innovation<states> r = innovation_of(filter, o);
   double l[kRows][kRows] = {};
@@ -221,7 +222,7 @@ GateDistance gate(const Filter<states>& filter, const Measurement& m) {
 }
 
 template <int states>
-bool update(Filter<states>& filter, const Measurement& m) {
+TAKT_BOTH bool update(Filter<states>& filter, const Measurement& m) {
   const Observation<states> o = observe(filter, m);
   const Innovation<states> r = innovation_of(filter, o);
   double l[kRows][kRows] = {};
@@ -274,12 +275,12 @@ bool update(Filter<states>& filter, const Measurement& m) {
   return true;
 }
 
-template GateDistance gate(const VelocityFilter& filter, const Measurement& m);
-template GateDistance gate(const TurnFilter& filter, const Measurement& m);
-template bool update(VelocityFilter& filter, const Measurement& m);
-template bool update(TurnFilter& filter, const Measurement& m);
+template TAKT_BOTH GateDistance gate(const VelocityFilter& filter, const Measurement& m);
+template TAKT_BOTH GateDistance gate(const TurnFilter& filter, const Measurement& m);
+template TAKT_BOTH bool update(VelocityFilter& filter, const Measurement& m);
+template TAKT_BOTH bool update(TurnFilter& filter, const Measurement& m);
 
-void begin(VelocityFilter& filter, const Detection& d, const TrackerModel& model) {
+TAKT_BOTH void begin(VelocityFilter& filter, const Detection& d, const TrackerModel& model) {
   filter = {};
   filter.state[0] = d.x;
   filter.state[1] = d.y;
@@ -289,7 +290,7 @@ void begin(VelocityFilter& filter, const Detection& d, const TrackerModel& model
   filter.covariance[2][2] = filter.covariance[3][3] = model.initial_speed_sigma * model.initial_speed_sigma;
 }
 
-void begin(TurnFilter& filter, const Detection& d, const TrackerModel& model) {
+TAKT_BOTH void begin(TurnFilter& filter, const Detection& d, const TrackerModel& model) {
   filter = {};
   filter.state[0] = d.x;
   filter.state[1] = d.y;
@@ -303,4 +304,5 @@ void begin(TurnFilter& filter, const Detection& d, const TrackerModel& model) {
   filter.covariance[4][4] = model.initial_turn_sigma * model.initial_turn_sigma;
 }
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

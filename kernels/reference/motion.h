@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/device_code.h"
 #include "kernels/reference/elementary.h"
 #include "kernels/tracking.h"
 
 namespace takt::kernels::reference {
+inline namespace TAKT_SIDE {
 
 template <int states>
 struct Filter {
@@ -48,26 +50,27 @@ struct GateDistance {
 };
 
 // Moves the state by dt seconds. A negative dt takes the mean back and adds the noise of |dt|.
-void predict(VelocityFilter& filter, double dt, const TrackerModel& model);
-void predict(TurnFilter& filter, double dt, const TrackerModel& model);
+TAKT_BOTH void predict(VelocityFilter& filter, double dt, const TrackerModel& model);
+TAKT_BOTH void predict(TurnFilter& filter, double dt, const TrackerModel& model);
 
 template <int states>
-GateDistance gate(const Filter<states>& filter, const Measurement& m);
+TAKT_BOTH GateDistance gate(const Filter<states>& filter, const Measurement& m);
 // Joseph form, so that the covariance stays positive semi-definite. False, and nothing changed, when the covariance of
 // the residual is not positive definite.
 template <int states>
-bool update(Filter<states>& filter, const Measurement& m);
+TAKT_BOTH bool update(Filter<states>& filter, const Measurement& m);
 
 // A filter that knows a detection and nothing else.
-void begin(VelocityFilter& filter, const Detection& d, const TrackerModel& model);
-void begin(TurnFilter& filter, const Detection& d, const TrackerModel& model);
+TAKT_BOTH void begin(VelocityFilter& filter, const Detection& d, const TrackerModel& model);
+TAKT_BOTH void begin(TurnFilter& filter, const Detection& d, const TrackerModel& model);
 
 struct GroundVelocity {
   double x = 0, y = 0;
 };
-inline GroundVelocity velocity_of(const VelocityFilter& f) { return {f.state[2], f.state[3]}; }
-inline GroundVelocity velocity_of(const TurnFilter& f) {
+TAKT_FUNCTION GroundVelocity velocity_of(const VelocityFilter& f) { return {f.state[2], f.state[3]}; }
+TAKT_FUNCTION GroundVelocity velocity_of(const TurnFilter& f) {
   return {f.state[3] * cos(f.state[2]), f.state[3] * sin(f.state[2])};
 }
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

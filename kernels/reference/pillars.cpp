@@ -6,13 +6,10 @@
 #include "kernels/points.h"
 
 namespace takt::kernels::reference {
-namespace {
-
-std::int64_t count_of(const std::int32_t* count, std::int64_t capacity) {
+inline namespace TAKT_SIDE {
+TAKT_BOTH std::int64_t count_of(const std::int32_t* count, std::int64_t capacity) {
   return count == nullptr ? capacity : std::clamp<std::int64_t>(*count, 0, capacity);
 }
-
-}  // namespace
 
 const char* invalid(const PillarParams& p) {
   for (const std::int64_t capacity : {p.points, p.pillars, p.members}) {
@@ -30,39 +27,44 @@ const char* invalid(const PillarParams& p) {
   return nullptr;
 }
 
-std::int32_t pillar_rows(const PillarParams& p, const PillarOperands& o, std::int64_t pillar, float* rows) {
-  const std::int64_t points = count_of(o.point_count, p.points), members = count_of(o.member_count, p.members);
-  const std::int64_t begin = pillar == 0 ? 0 : std::clamp<std::int64_t>(o.ends[pillar - 1], 0, members);
-  const std::int64_t end = std::clamp<std::int64_t>(o.ends[pillar], begin, members);
-  const std::int64_t features = pillar_features(p);
-  std::int32_t n = 0;
+TAKT_BOTH Pillar::Pillar(const PillarParams& params, const PillarOperands& operands, std::int64_t pillar)
+    : p(params), o(operands), points(count_of(o.point_count, p.points)) {
+  const std::int64_t members = count_of(o.member_count, p.members);
+  const auto end_of = [&](std::int64_t v, std::int64_t least) {
+    const std::int64_t v_end = o.ends[v];
+    return v_end < least ? least : v_end < members ? v_end : members;
+  };
+  begin = pillar == 0 ? 0 : end_of(pillar - 1, 0);
+  end = end_of(pillar, begin);
   double sum[3] = {};
-  for (std::int64_t m = begin; m < end && n < p.most; ++m) {
-    const std::int64_t row = o.members[m];
-    if (row < 0 || row >= points) continue;
-    const float* const from = o.points + row * kPointColumns;
-    float* const to = rows + n * features;
-    for (std::int32_t c = 0; c < p.columns; ++c) to[c] = from[c];
-    for (int c = 0; c < 3; ++c) sum[c] += from[c];
-    ++n;
-  }
-  if (n == 0) return 0;
+  for_each_point([&](const float* point) {
+    for (int c = 0; c < 3; ++c) sum[c] += point[c];
+    ++rows;
+  });
   const auto key = static_cast<std::uint64_t>(o.cells[pillar]);
-  float mean[3], centre[3];
-  for (int c = 0; c < 3; ++c) {
-    mean[c] = static_cast<float>(sum[c] / n);
+  for (int c = 0; c < 3 && rows > 0; ++c) {
+    mean[c] = static_cast<float>(sum[c] / rows);
     const auto index = static_cast<double>(key >> (21 * c) & 0x1fffff);
     centre[c] = static_cast<float>((index + 0.5) * p.size[c] + p.min[c]);
   }
-  for (std::int32_t i = 0; i < n; ++i) {
-    float* const to = rows + i * features;
-    for (int c = 0; c < 3; ++c) to[p.columns + c] = to[c] - mean[c];
-    for (int c = 0; c < p.centre; ++c) to[p.columns + 3 + c] = to[c] - centre[c];
-  }
-  return n;
 }
 
-void pillar_features(const PillarParams& p, const PillarOperands& o, float* out, int part, int parts) {
+TAKT_BOTH void Pillar::features(const float* point, float* row) const {
+  for (std::int32_t c = 0; c < p.columns; ++c) row[c] = point[c];
+  for (int c = 0; c < 3; ++c) row[p.columns + c] = point[c] - mean[c];
+  for (int c = 0; c < p.centre; ++c) row[p.columns + 3 + c] = point[c] - centre[c];
+}
+
+TAKT_BOTH std::int32_t pillar_rows(const PillarParams& p, const PillarOperands& o, std::int64_t pillar, float* rows) {
+  const Pillar all(p, o, pillar);
+  all.for_each_point([&](const float* point) {
+    all.features(point, rows);
+    rows += pillar_features(p);
+  });
+  return all.rows;
+}
+
+TAKT_BOTH void pillar_features(const PillarParams& p, const PillarOperands& o, float* out, int part, int parts) {
   const std::int64_t pillars = count_of(o.pillar_count, p.pillars), features = takt::kernels::pillar_features(p);
   const std::int64_t size = p.most * features;
   for (std::int64_t v = pillars * part / parts; v < pillars * (part + 1) / parts; ++v) {
@@ -72,23 +74,29 @@ void pillar_features(const PillarParams& p, const PillarOperands& o, float* out,
   }
 }
 
-void pillar_encode(const PillarParams& p, const PillarOperands& o, const float* weights, const float* bias, float* out,
-                   int part, int parts) {
-  const std::int64_t pillars = count_of(o.pillar_count, p.pillars), features = takt::kernels::pillar_features(p);
-  float rows[kMaxPillarPoints * kMaxPillarFeatures];
-  for (std::int64_t v = pillars * part / parts; v < pillars * (part + 1) / parts; ++v) {
-    const std::int32_t n = pillar_rows(p, o, v, rows);
-    for (std::int64_t c = 0; c < p.channels; ++c) {
-      float most = n < p.most && bias[c] > 0.0F ? bias[c] : 0.0F;
-      for (std::int32_t i = 0; i < n; ++i) {
-        float sum = bias[c];
-        for (std::int64_t f = 0; f < features; ++f)
-          sum = std::fma(rows[i * features + f], weights[f * p.channels + c], sum);
-        most = std::max(most, sum);
-      }
-      out[v * p.channels + c] = most;
+TAKT_BOTH float pillar_channel(const Pillar& pillar, const float* weights, float bias) {
+  float most = pillar.rows < pillar.p.most && bias > 0.0F ? bias : 0.0F;
+  pillar.for_each_point([&](const float* point) {
+    float row[kMaxPillarFeatures];
+    pillar.features(point, row);
+    float sum = bias;
+    for (std::int64_t f = 0; f < takt::kernels::pillar_features(pillar.p); ++f) {
+      sum = std::fma(row[f], weights[f * pillar.p.channels], sum);
     }
+    most = sum > most ? sum : most;  // a NaN is none
+  });
+  return most;
+}
+
+TAKT_BOTH void pillar_encode(const PillarParams& p, const PillarOperands& o, const float* weights, const float* bias,
+                             float* out, int part, int parts) {
+  const std::int64_t pillars = count_of(o.pillar_count, p.pillars);
+  for (std::int64_t v = pillars * part / parts; v < pillars * (part + 1) / parts; ++v) {
+    const Pillar pillar(p, o, v);
+    for (std::int64_t c = 0; c < p.channels; ++c)
+      out[v * p.channels + c] = pillar_channel(pillar, weights + c, bias[c]);
   }
 }
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

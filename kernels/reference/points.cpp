@@ -6,63 +6,47 @@
 #include "kernels/reference/elementary.h"
 
 namespace takt::kernels::reference {
+inline namespace TAKT_SIDE {
 namespace {
 
 bool in_range(std::int64_t value, std::int64_t most) { return value >= 1 && value <= most; }
 
-std::int64_t clamp_count(const std::int32_t* count, std::int64_t capacity) {
+TAKT_BOTH std::int64_t clamp_count(const std::int32_t* count, std::int64_t capacity) {
   return count == nullptr ? capacity : std::clamp<std::int64_t>(*count, 0, capacity);
 }
 
 struct Rows {
   std::int64_t begin, end;
 };
-Rows share(std::int64_t rows, int part, int parts) { return {rows * part / parts, rows * (part + 1) / parts}; }
-
-bool finite(const double* values, int n) {
-  return std::all_of(values, values + n, [](double v) { return std::isfinite(v); });
+TAKT_BOTH Rows share(std::int64_t rows, int part, int parts) {
+  return {rows * part / parts, rows * (part + 1) / parts};
 }
 
-// w x y z
-struct Quaternion {
-  double w = 1, x = 0, y = 0, z = 0;
-};
-double dot(const Quaternion& a, const Quaternion& b) { return a.w * b.w + a.x * b.x + a.y * b.y + a.z * b.z; }
-Quaternion mixed(const Quaternion& a, double wa, const Quaternion& b, double wb) {
+TAKT_BOTH bool finite(const double* values, int n) {
+  for (int i = 0; i < n; ++i) {
+    if (!std::isfinite(values[i])) return false;
+  }
+  return true;
+}
+
+TAKT_BOTH double dot(const Quaternion& a, const Quaternion& b) { return a.w * b.w + a.x * b.x + a.y * b.y + a.z * b.z; }
+TAKT_BOTH Quaternion mixed(const Quaternion& a, double wa, const Quaternion& b, double wb) {
   return {a.w * wa + b.w * wb, a.x * wa + b.x * wb, a.y * wa + b.y * wb, a.z * wa + b.z * wb};
 }
-Quaternion normalised(const Quaternion& q) { return mixed(q, 1 / std::sqrt(dot(q, q)), q, 0); }
-
-struct Pose {
-  double position[3] = {};
-  Quaternion rotation;
-};
+TAKT_BOTH Quaternion normalised(const Quaternion& q) { return mixed(q, 1 / std::sqrt(dot(q, q)), q, 0); }
 
 // Position and quaternion; false when it is no pose.
-bool read_pose(const double* row, Pose* out) {
+TAKT_BOTH bool read_pose(const double* row, Pose* out) {
   if (!finite(row, 7)) return false;
   const Quaternion q{row[3], row[4], row[5], row[6]};
   const double length = dot(q, q);
   if (!(length > 1e-6 && length < 1e6)) return false;
-  std::copy_n(row, 3, out->position);
+  for (int i = 0; i < 3; ++i) out->position[i] = row[i];
   out->rotation = normalised(q);
   return true;
 }
 
-// [R|t], rows.
-struct Rigid {
-  double r[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
-  double t[3] = {};
-
-  void apply(const double* p, double* out) const {
-    for (std::ptrdiff_t i = 0; i < 3; ++i) {
-      const double* const row = r + 3 * i;
-      out[i] = row[0] * p[0] + row[1] * p[1] + row[2] * p[2] + t[i];
-    }
-  }
-};
-
-Rigid rotation_of(const Quaternion& q) {
+TAKT_BOTH Rigid rotation_of(const Quaternion& q) {
   Rigid m;
   m.r[0] = 1 - 2 * (q.y * q.y + q.z * q.z);
   m.r[1] = 2 * (q.x * q.y - q.w * q.z);
@@ -77,7 +61,7 @@ Rigid rotation_of(const Quaternion& q) {
 }
 
 // T_to_from of two poses in one world: positions are subtracted first, so that a far origin of the world costs nothing.
-Rigid relative(const Pose& to, const Pose& from) {
+TAKT_BOTH Rigid relative(const Pose& to, const Pose& from) {
   const Quaternion& a = to.rotation;
   const Quaternion& b = from.rotation;
   const Quaternion q{a.w * b.w + a.x * b.x + a.y * b.y + a.z * b.z, a.w * b.x - a.x * b.w - a.y * b.z + a.z * b.y,
@@ -90,37 +74,27 @@ Rigid relative(const Pose& to, const Pose& from) {
   return m;
 }
 
-// Between, and beyond, two poses with times.
-class Arc {
- public:
-  Arc() = default;
-  Arc(const Pose& a, double ta, const Pose& b, double tb) : a_(a), b_(b), ta_(ta), span_(tb - ta) {
-    if (dot(a_.rotation, b_.rotation) < 0) b_.rotation = mixed(b_.rotation, -1, b_.rotation, 0);
-    const Quaternion chord = mixed(b_.rotation, 1, a_.rotation, -1);
-    const Quaternion sum = mixed(b_.rotation, 1, a_.rotation, 1);
-    angle_ = 2 * takt::kernels::atan2(std::sqrt(dot(chord, chord)), std::sqrt(dot(sum, sum)));
-    // Shorter arcs are straight to the last bit.
-    straight_ = angle_ < 1e-7;
-    sine_ = straight_ ? 1 : takt::kernels::sin(angle_);
-  }
-  [[nodiscard]] Pose at(double t) const {
-    const double u = (t - ta_) / span_;
-    Pose out;
-    for (int i = 0; i < 3; ++i) out.position[i] = a_.position[i] + (b_.position[i] - a_.position[i]) * u;
-    const double wa = straight_ ? 1 - u : takt::kernels::sin((1 - u) * angle_) / sine_;
-    const double wb = straight_ ? u : takt::kernels::sin(u * angle_) / sine_;
-    out.rotation = normalised(mixed(a_.rotation, wa, b_.rotation, wb));
-    return out;
-  }
-
- private:
-  Pose a_, b_;
-  double ta_ = 0, span_ = 1;
-  double angle_ = 0, sine_ = 1;  // of the arc between the unit quaternions: at most pi/2
-  bool straight_ = true;
-};
-
 }  // namespace
+
+TAKT_BOTH Arc::Arc(const Pose& a, double ta, const Pose& b, double tb) : a_(a), b_(b), ta_(ta), span_(tb - ta) {
+  if (dot(a_.rotation, b_.rotation) < 0) b_.rotation = mixed(b_.rotation, -1, b_.rotation, 0);
+  const Quaternion chord = mixed(b_.rotation, 1, a_.rotation, -1);
+  const Quaternion sum = mixed(b_.rotation, 1, a_.rotation, 1);
+  angle_ = 2 * takt::kernels::atan2(std::sqrt(dot(chord, chord)), std::sqrt(dot(sum, sum)));
+  // Shorter arcs are straight to the last bit.
+  straight_ = angle_ < 1e-7;
+  sine_ = straight_ ? 1 : takt::kernels::sin(angle_);
+}
+
+TAKT_BOTH Pose Arc::at(double t) const {
+  const double u = (t - ta_) / span_;
+  Pose out;
+  for (int i = 0; i < 3; ++i) out.position[i] = a_.position[i] + (b_.position[i] - a_.position[i]) * u;
+  const double wa = straight_ ? 1 - u : takt::kernels::sin((1 - u) * angle_) / sine_;
+  const double wb = straight_ ? u : takt::kernels::sin(u * angle_) / sine_;
+  out.rotation = normalised(mixed(a_.rotation, wa, b_.rotation, wb));
+  return out;
+}
 
 const char* invalid(const CloudParams& p) {
   return in_range(p.capacity, kMaxPoints) ? nullptr : "the capacity is out of range";
@@ -155,7 +129,8 @@ const char* invalid(const SweepsParams& p) {
   return p.age_ns >= 0 && p.gap_ns >= 0 ? nullptr : "age_ns or gap_ns is negative";
 }
 
-void cloud(const CloudParams& p, const std::byte* payload, float* points, std::int32_t* count, int part, int parts) {
+TAKT_BOTH void cloud(const CloudParams& p, const std::byte* payload, float* points, std::int32_t* count, int part,
+                     int parts) {
   const auto* const header = reinterpret_cast<const std::uint32_t*>(payload);
   const std::int64_t n =
       header[1] == static_cast<std::uint64_t>(p.capacity) ? std::min<std::int64_t>(header[0], p.capacity) : 0;
@@ -177,108 +152,100 @@ void cloud(const CloudParams& p, const std::byte* payload, float* points, std::i
   }
 }
 
-void deskew(const DeskewParams& p, const float* points, const std::int32_t* count, const double* poses,
-            const std::int32_t* pose_count, const double* vehicle_from_sensor, float* out, std::int32_t* held, int part,
-            int parts) {
-  const std::int64_t n = clamp_count(count, p.capacity);
-  std::int64_t k = 0;
-  double first = 0, last = 0;
+TAKT_BOTH Deskew::Deskew(const DeskewParams& p, const double* poses, const std::int32_t* pose_count,
+                         const double* vehicle_from_sensor)
+    : poses_(poses) {
   Pose pose;
-  for (const std::int64_t all = clamp_count(pose_count, p.poses); k < all; ++k) {
-    const double t = poses[8 * k];
-    if (!std::isfinite(t) || !(k == 0 || t > last) || !read_pose(poses + 8 * k + 1, &pose)) break;
-    if (k == 0) first = t;
+  double first = 0, last = 0;
+  for (const std::int64_t all = clamp_count(pose_count, p.poses); known_ < all; ++known_) {
+    const double t = poses[8 * known_];
+    if (!std::isfinite(t) || !(known_ == 0 || t > last) || !read_pose(poses + 8 * known_ + 1, &pose)) break;
+    if (known_ == 0) first = t;
     last = t;
   }
-  const double from = k == 0 ? 0 : first - p.extrapolate_s;
-  const double to = k == 0 ? 0 : last + p.extrapolate_s;
-  const auto reached = [&](double t) { return k == 0 || (t >= from && t <= to); };
+  from_ = known_ == 0 ? 0 : first - p.extrapolate_s;
+  to_ = known_ == 0 ? 0 : last + p.extrapolate_s;
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) sensor_.r[3 * i + j] = vehicle_from_sensor[4 * i + j];
+    sensor_.t[i] = vehicle_from_sensor[4 * i + 3];
+  }
+  if (known_ >= 2) stamp_ = pose_at(0.0 < from_ ? from_ : 0.0 > to_ ? to_ : 0.0);
+}
+
+TAKT_BOTH Pose Deskew::pose_at(double t) {
+  std::int64_t low = 0;
+  while (low + 2 < known_ && t >= poses_[8 * (low + 1)]) ++low;
+  if (low != segment_) {
+    Pose a, b;
+    read_pose(poses_ + 8 * low + 1, &a);
+    read_pose(poses_ + 8 * low + 9, &b);
+    arc_ = Arc(a, poses_[8 * low], b, poses_[8 * low + 8]);
+    segment_ = low;
+  }
+  return arc_.at(t);
+}
+
+TAKT_BOTH void Deskew::move(const float* in, float* out) {
+  const double at_sensor[3] = {in[0], in[1], in[2]};
+  double at_stamp[3];
+  sensor_.apply(at_sensor, at_stamp);
+  if (known_ >= 2) {
+    double t = in[4];
+    t = t >= from_ ? (t < to_ ? t : to_) : from_;
+    // Lasers that fire together share an instant.
+    if (!has_motion_ || t != time_of_motion_) {
+      motion_ = relative(stamp_, pose_at(t));
+      time_of_motion_ = t;
+      has_motion_ = true;
+    }
+    const double in_vehicle[3] = {at_stamp[0], at_stamp[1], at_stamp[2]};
+    motion_.apply(in_vehicle, at_stamp);
+  }
+  for (int c = 0; c < 3; ++c) out[c] = static_cast<float>(at_stamp[c]);
+  out[3] = in[3];
+  out[4] = in[4];
+}
+
+TAKT_BOTH void deskew(const DeskewParams& p, const float* points, const std::int32_t* count, const double* poses,
+                      const std::int32_t* pose_count, const double* vehicle_from_sensor, float* out, std::int32_t* held,
+                      int part, int parts) {
+  const std::int64_t n = clamp_count(count, p.capacity);
+  Deskew deskew(p, poses, pose_count, vehicle_from_sensor);
   if (part == 0) {
     std::int32_t outside = 0;
-    for (std::int64_t i = 0; i < n; ++i) outside += reached(points[i * kPointColumns + 4]) ? 0 : 1;
+    for (std::int64_t i = 0; i < n; ++i) outside += deskew.reaches(points[i * kPointColumns + 4]) ? 0 : 1;
     *held = outside;
   }
-
-  // The arc of the poses around an instant, kept while points stay on it.
-  Arc arc;
-  std::int64_t segment = -1;
-  const auto pose_at = [&](double t) {
-    std::int64_t low = 0;
-    while (low + 2 < k && t >= poses[8 * (low + 1)]) ++low;
-    if (low != segment) {
-      Pose a, b;
-      read_pose(poses + 8 * low + 1, &a);
-      read_pose(poses + 8 * low + 9, &b);
-      arc = Arc(a, poses[8 * low], b, poses[8 * low + 8]);
-      segment = low;
-    }
-    return arc.at(t);
-  };
-
-  const bool moving = k >= 2;
-  const Pose stamp = moving ? pose_at(std::clamp(0.0, from, to)) : Pose{};
-  Rigid sensor;
-  for (int i = 0; i < 3; ++i) {
-    for (int j = 0; j < 3; ++j) sensor.r[3 * i + j] = vehicle_from_sensor[4 * i + j];
-    sensor.t[i] = vehicle_from_sensor[4 * i + 3];
-  }
   const Rows rows = share(n, part, parts);
-  Rigid motion;
-  double time_of_motion = 0;
-  bool known = false;
   for (std::int64_t i = rows.begin; i < rows.end; ++i) {
-    const float* const in = points + i * kPointColumns;
-    float* const row = out + i * kPointColumns;
-    const double p_sensor[3] = {in[0], in[1], in[2]};
-    double p_vehicle[3], p_stamp[3];
-    sensor.apply(p_sensor, p_vehicle);
-    if (moving) {
-      double t = in[4];
-      t = t >= from ? std::min(t, to) : from;
-      // Lasers that fire together share an instant.
-      if (!known || t != time_of_motion) {
-        motion = relative(stamp, pose_at(t));
-        time_of_motion = t;
-        known = true;
-      }
-      motion.apply(p_vehicle, p_stamp);
-    } else {
-      std::copy_n(p_vehicle, 3, p_stamp);
-    }
-    for (int c = 0; c < 3; ++c) row[c] = static_cast<float>(p_stamp[c]);
-    row[3] = in[3];
-    row[4] = in[4];
+    deskew.move(points + i * kPointColumns, out + i * kPointColumns);
   }
 }
 
-void crop(const CropParams& p, const float* points, const std::int32_t* count, float* out, std::int32_t* rejected,
-          std::int32_t* dropped, std::int32_t* kept) {
-  const std::int64_t n = clamp_count(count, p.capacity);
-  const auto within = [](const float* row, const float(&min)[3], const float(&max)[3]) {
+TAKT_BOTH int crop_reason(const CropParams& p, const float* row) {
+  if (!std::isfinite(row[0]) || !std::isfinite(row[1]) || !std::isfinite(row[2])) return 0;
+  const auto within = [row](const float(&min)[3], const float(&max)[3]) {
     return row[0] >= min[0] && row[0] < max[0] && row[1] >= min[1] && row[1] < max[1] && row[2] >= min[2] &&
            row[2] < max[2];
   };
   const auto squared = [](double v) { return v * v; };
-  const double nearest = squared(std::max(p.range_min, 0.0F)), farthest = squared(std::max(p.range_max, 0.0F));
+  const double range = squared(double{row[0]} - p.origin[0]) + squared(double{row[1]} - p.origin[1]) +
+                       squared(double{row[2]} - p.origin[2]);
+  const double nearest = p.range_min > 0 ? squared(p.range_min) : 0,
+               farthest = p.range_max > 0 ? squared(p.range_max) : 0;
+  if (!(range >= nearest && range < farthest)) return 1;
+  if (!within(p.min, p.max)) return 2;
+  return within(p.ego_min, p.ego_max) ? 3 : -1;
+}
+
+TAKT_BOTH void crop(const CropParams& p, const float* points, const std::int32_t* count, float* out,
+                    std::int32_t* rejected, std::int32_t* dropped, std::int32_t* kept) {
+  const std::int64_t n = clamp_count(count, p.capacity);
   std::int64_t wanted = 0;
   std::int32_t counts[kCropReasons] = {};
   for (std::int64_t i = 0; i < n; ++i) {
     const float* const row = points + i * kPointColumns;
-    int reason = -1;
-    if (!std::isfinite(row[0]) || !std::isfinite(row[1]) || !std::isfinite(row[2])) {
-      reason = 0;
-    } else {
-      const double range = squared(double{row[0]} - p.origin[0]) + squared(double{row[1]} - p.origin[1]) +
-                           squared(double{row[2]} - p.origin[2]);
-      if (!(range >= nearest && range < farthest)) {
-        reason = 1;
-      } else if (!within(row, p.min, p.max)) {
-        reason = 2;
-      } else if (within(row, p.ego_min, p.ego_max)) {
-        reason = 3;
-      }
-    }
-    if (reason >= 0) {
+    if (const int reason = crop_reason(p, row); reason >= 0) {
       ++counts[reason];
       continue;
     }
@@ -292,7 +259,7 @@ void crop(const CropParams& p, const float* points, const std::int32_t* count, f
   *dropped = static_cast<std::int32_t>(wanted - *kept);
 }
 
-void sweeps(const SweepsParams& p, const SweepsOperands& o, int part, int parts) {
+TAKT_BOTH void sweeps(const SweepsParams& p, const SweepsOperands& o, int part, int parts) {
   const std::int64_t now = *o.stamp;
   const std::int64_t present = clamp_count(o.count, p.capacity);
   const auto points_of = [&](std::int64_t i) { return std::clamp<std::int64_t>(o.sweeps[2 * i + 1], 0, p.capacity); };
@@ -375,4 +342,5 @@ void sweeps(const SweepsParams& p, const SweepsOperands& o, int part, int parts)
   }
 }
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

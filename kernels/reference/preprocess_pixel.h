@@ -7,6 +7,7 @@
 #include "kernels/preprocess.h"
 
 namespace takt::kernels::reference {
+inline namespace TAKT_SIDE {
 
 struct Pixel {
   std::uint8_t rgb[3];
@@ -58,4 +59,5 @@ TAKT_FUNCTION Pixel pixel(const std::uint8_t* data, const Preprocess& p, std::ui
   return {};
 }
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

@@ -7,6 +7,7 @@
 #include "kernels/reference/assignment.h"
 
 namespace takt::kernels::reference {
+inline namespace TAKT_SIDE {
 
 namespace {
 
@@ -20,43 +21,47 @@ constexpr double kMaxRate = 100;               // m/s; a larger range rate is no
 constexpr float kMaxExtent = 50;               // m; a longer box is noise
 constexpr double kPositionKnown = 1e12;        // noise of a position that says nothing new
 
-double clamp_log_odds(double value) { return std::clamp(value, kLogOddsMin, kLogOddsMax); }
+TAKT_BOTH double clamp_log_odds(double value) {
+  return value < kLogOddsMin ? kLogOddsMin : value > kLogOddsMax ? kLogOddsMax : value;
+}
 
 // Stamps may be hostile: the difference wraps.
-std::int64_t between(std::int64_t from_ns, std::int64_t to_ns) {
+TAKT_BOTH std::int64_t between(std::int64_t from_ns, std::int64_t to_ns) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(to_ns) - static_cast<std::uint64_t>(from_ns));
 }
-double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
+TAKT_BOTH double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
   return static_cast<double>(between(from_ns, to_ns)) * 1e-9;
 }
 
 // Tallies are 32 bits wide.
-std::int64_t one_more(std::int64_t tally) { return static_cast<std::uint32_t>(static_cast<std::uint64_t>(tally) + 1); }
+TAKT_BOTH std::int64_t one_more(std::int64_t tally) {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(tally) + 1);
+}
 
-std::size_t class_of(double value) {
+TAKT_BOTH std::size_t class_of(double value) {
   return value >= 0 && value < kObjectClasses ? static_cast<std::size_t>(value) : std::size_t{0};
 }
 
 // A planar rigid transform with its sine and cosine ready: from the vehicle frame into that of the tracks, and back.
 class GroundTransform {
  public:
-  explicit GroundTransform(const GroundPose& pose) : pose_(pose), c_(cos(pose.yaw)), s_(sin(pose.yaw)) {}
-  void direction(double& x, double& y) const {
+  TAKT_BOTH explicit GroundTransform(const GroundPose& pose) : pose_(pose), c_(cos(pose.yaw)), s_(sin(pose.yaw)) {}
+  TAKT_BOTH void direction(double& x, double& y) const {
     const double rx = c_ * x - s_ * y;
     y = s_ * x + c_ * y;
     x = rx;
   }
-  void point(double& x, double& y) const {
+  TAKT_BOTH void point(double& x, double& y) const {
     direction(x, y);
     x += pose_.x;
     y += pose_.y;
   }
-  void inverse_direction(double& x, double& y) const {
+  TAKT_BOTH void inverse_direction(double& x, double& y) const {
     const double rx = c_ * x + s_ * y;
     y = -s_ * x + c_ * y;
     x = rx;
   }
-  void inverse_point(double& x, double& y) const {
+  TAKT_BOTH void inverse_point(double& x, double& y) const {
     x -= pose_.x;
     y -= pose_.y;
     inverse_direction(x, y);
@@ -67,19 +72,19 @@ class GroundTransform {
   double c_, s_;
 };
 
-GroundPose extrapolate(const EgoSample& from, double dt) {
+TAKT_BOTH GroundPose extrapolate(const EgoSample& from, double dt) {
   // Heading of the middle of the interval: exact to second order on an arc.
   double dx = from.vx * dt, dy = from.vy * dt;
   GroundTransform({0, 0, from.pose.yaw + 0.5 * from.rate * dt}).direction(dx, dy);
   return {from.pose.x + dx, from.pose.y + dy, wrap_angle(from.pose.yaw + from.rate * dt)};
 }
 
-double yaw_of(const double (&q)[4]) {
+TAKT_BOTH double yaw_of(const double (&q)[4]) {
   const double norm2 = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
   return atan2(2 * (q[0] * q[3] + q[1] * q[2]), norm2 - 2 * (q[2] * q[2] + q[3] * q[3]));
 }
 
-int kept_of(const std::int64_t* stamps) {
+TAKT_BOTH int kept_of(const std::int64_t* stamps) {
   int count = 0;
   while (count < kEgoSamples && stamps[count] != kNever) ++count;
   return count;
@@ -87,7 +92,7 @@ int kept_of(const std::int64_t* stamps) {
 
 }  // namespace
 
-bool ego_usable(const EgoReading& m) {
+TAKT_BOTH bool ego_usable(const EgoReading& m) {
   bool ok = true;
   for (int i = 0; i < 3; ++i) {
     ok = ok && std::isfinite(m.position[i]) && std::isfinite(m.velocity[i]) && std::isfinite(m.angular_velocity[i]);
@@ -97,8 +102,9 @@ bool ego_usable(const EgoReading& m) {
   return ok && std::isfinite(norm2) && norm2 > 1e-6;
 }
 
-void ego_motion(std::int64_t stamp_ns, const EgoReading& reading, double jump_limit, const std::int64_t* stamps,
-                const EgoSample* samples, std::int64_t* next_stamps, EgoSample* next_samples) {
+TAKT_BOTH void ego_motion(std::int64_t stamp_ns, const EgoReading& reading, double jump_limit,
+                          const std::int64_t* stamps, const EgoSample* samples, std::int64_t* next_stamps,
+                          EgoSample* next_samples) {
   for (int i = 0; i < kEgoSamples; ++i) next_stamps[i] = stamps[i];
   for (int i = 0; i < kEgoRows; ++i) next_samples[i] = samples[i];
   int count = kept_of(stamps);
@@ -129,7 +135,7 @@ void ego_motion(std::int64_t stamp_ns, const EgoReading& reading, double jump_li
   next_samples[count] = {local, reading.velocity[0], reading.velocity[1], reading.angular_velocity[2]};
 }
 
-GroundPose ego_pose(const std::int64_t* stamps, const EgoSample* samples, std::int64_t stamp_ns) {
+TAKT_BOTH GroundPose ego_pose(const std::int64_t* stamps, const EgoSample* samples, std::int64_t stamp_ns) {
   const int count = kept_of(stamps);
   if (count == 0 || stamp_ns == kNever) return {};
   if (stamp_ns <= stamps[0]) return extrapolate(samples[0], seconds_between(stamps[0], stamp_ns));
@@ -147,24 +153,24 @@ GroundPose ego_pose(const std::int64_t* stamps, const EgoSample* samples, std::i
 
 namespace {
 
-bool usable_box(const ObjectRow& o) {
+TAKT_BOTH bool usable_box(const ObjectRow& o) {
   const auto extent = [](float v) { return v > 0.05F && v < kMaxExtent; };
   return (o.means & kMeansBox) != 0 && extent(o.length) && extent(o.width) && extent(o.height) && std::isfinite(o.yaw);
 }
 
-bool usable_rate(const ObjectRow& o) {
+TAKT_BOTH bool usable_rate(const ObjectRow& o) {
   if ((o.means & kMeansRate) == 0 || !(std::fabs(o.range_rate) < kMaxRate)) return false;
   const float norm2 = o.ray_x * o.ray_x + o.ray_y * o.ray_y;
   return norm2 > 0.5F && norm2 < 2.0F;
 }
 
-Modality modality_of(const ListSource& source) {
+TAKT_BOTH Modality modality_of(const ListSource& source) {
   return source.modality == 1 ? Modality::kRadar : source.modality == 2 ? Modality::kCamera : Modality::kLidar;
 }
 
 // Noise of a position in the vehicle frame: along and across the ray from the sensor. The object's own variance stands
 // for the weaker of the two: a radar's across the ray, a camera's along it; a LiDAR's for both.
-void set_noise(const ObjectRow& o, const ListSource& source, Detection& d) {
+TAKT_BOTH void set_noise(const ObjectRow& o, const ListSource& source, Detection& d) {
   const double dx = o.x - source.x, dy = o.y - source.y;
   const double range2 = dx * dx + dy * dy;
   const bool given = std::isfinite(o.position_variance) && o.position_variance > 0;
@@ -189,8 +195,8 @@ void set_noise(const ObjectRow& o, const ListSource& source, Detection& d) {
   d.noise_yy = ss * along + cc * across;
 }
 
-Detection detection_of(const ObjectRow& o, double range2, const ListSource& source, const GroundPose& pose,
-                       const GroundTransform& odometry) {
+TAKT_BOTH Detection detection_of(const ObjectRow& o, double range2, const ListSource& source, const GroundPose& pose,
+                                 const GroundTransform& odometry) {
   Detection d;
   d.x = o.x;
   d.y = o.y;
@@ -235,13 +241,13 @@ Detection detection_of(const ObjectRow& o, double range2, const ListSource& sour
 
 }  // namespace
 
-const ListSource* source_of(const ListInfo& info, std::span<const ListSource> sources) {
+TAKT_BOTH const ListSource* source_of(const ListInfo& info, std::span<const ListSource> sources) {
   const auto row = static_cast<std::uint64_t>(info.source);
   return row < sources.size() ? &sources[row] : nullptr;
 }
 
-Detected detections(const ListOf& list, std::span<const ListSource> sources, const TrackClock& clock,
-                    const TrackerModel& model, Detection* out) {
+TAKT_BOTH Detected detections(const ListOf& list, std::span<const ListSource> sources, const TrackClock& clock,
+                              const TrackerModel& model, Detection* out) {
   Detected found;
   const ListSource* const source = source_of({list.stamp_ns, list.source}, sources);
   if (source == nullptr || list.stamp_ns == kNever) return found;
@@ -279,8 +285,8 @@ Detected detections(const ListOf& list, std::span<const ListSource> sources, con
 }
 
 template <int states>
-void kalman_predict(const Moment& moment, const TrackerModel& model, const Filter<states>* motion, Filter<states>* next,
-                    Rows rows) {
+TAKT_BOTH void kalman_predict(const Moment& moment, const TrackerModel& model, const Filter<states>* motion,
+                              Filter<states>* next, Rows rows) {
   for (std::int32_t t = rows.begin; t < rows.end; ++t) {
     next[t] = motion[t];
     if (moment.advances != 0) predict(next[t], moment.dt, model);
@@ -289,8 +295,8 @@ void kalman_predict(const Moment& moment, const TrackerModel& model, const Filte
 
 namespace {
 
-Measurement measurement_of(const Detection& d, const Moment& moment, const ListSource& source,
-                           const TrackerModel& model) {
+TAKT_BOTH Measurement measurement_of(const Detection& d, const Moment& moment, const ListSource& source,
+                                     const TrackerModel& model) {
   Measurement m;
   m.x = d.x;
   m.y = d.y;
@@ -310,8 +316,9 @@ Measurement measurement_of(const Detection& d, const Moment& moment, const ListS
 }  // namespace
 
 template <int states>
-void gate(const Filter<states>* motion, std::span<const Detection> objects, std::int32_t capacity, const Moment& moment,
-          const ListSource* source, const TrackerModel& model, double* cost, Rows rows) {
+TAKT_BOTH void gate(const Filter<states>* motion, std::span<const Detection> objects, std::int32_t capacity,
+                    const Moment& moment, const ListSource* source, const TrackerModel& model, double* cost,
+                    Rows rows) {
   const double gate2 = model.gate_distance * model.gate_distance;
   for (std::int32_t t = rows.begin; t < rows.end; ++t) {
     double* const row = cost + std::int64_t{t} * capacity;
@@ -324,18 +331,19 @@ void gate(const Filter<states>* motion, std::span<const Detection> objects, std:
       if (dx * dx + dy * dy > gate2) continue;
       const GateDistance distance = gate(motion[t], measurement_of(objects[o], moment, *source, model));
       if (distance.distance2 > model.gate_chi2) continue;
-      row[o] = distance.distance2 + std::min(distance.log_determinant, kLargestLogDeterminant);
+      const double uncertain = distance.log_determinant;
+      row[o] = distance.distance2 + (uncertain > kLargestLogDeterminant ? kLargestLogDeterminant : uncertain);
     }
   }
 }
 
-double unassigned_cost(const TrackerModel& model) { return model.gate_chi2 + kLargestLogDeterminant; }
+TAKT_BOTH double unassigned_cost(const TrackerModel& model) { return model.gate_chi2 + kLargestLogDeterminant; }
 
 namespace {
 
 // Box yaw is known up to a half turn (up to a quarter turn, with the sides changed, when they are nearly equal): takes
 // the reading nearest to the track's yaw.
-void fold_yaw(double reference, Detection& d) {
+TAKT_BOTH void fold_yaw(double reference, Detection& d) {
   double turn = wrap_angle(d.yaw - reference);
   if (std::fabs(turn) > kPi / 2) turn = wrap_angle(turn + kPi);
   if (std::fabs(turn) > kPi / 4 && d.length < 1.4 * d.width) {
@@ -345,11 +353,11 @@ void fold_yaw(double reference, Detection& d) {
   d.yaw = wrap_angle(reference + turn);
 }
 
-void follow_extent(double& value, double measured) {
+TAKT_BOTH void follow_extent(double& value, double measured) {
   value += (measured > value ? kGrow : kShrink) * (measured - value);
 }
 
-void follow_box(const Detection& d, TrackBody& track) {
+TAKT_BOTH void follow_box(const Detection& d, TrackBody& track) {
   if (track.has_box == 0) {
     track.length = d.length;
     track.width = d.width;
@@ -366,7 +374,7 @@ void follow_box(const Detection& d, TrackBody& track) {
 
 // A partly seen box ends where the rays end: its near side is right, its far side is not. Moves the centre of a box
 // shorter (narrower) than the track's away from the sensor by half of what is missing.
-void complete_box(const Moment& moment, const TrackBody& track, Detection& d) {
+TAKT_BOTH void complete_box(const Moment& moment, const TrackBody& track, Detection& d) {
   const double c = cos(track.yaw), s = sin(track.yaw);
   const double away_x = d.x - moment.sensor_x, away_y = d.y - moment.sensor_y;
   const auto shift = [&](double ux, double uy, double missing, double half) {
@@ -381,8 +389,8 @@ void complete_box(const Moment& moment, const TrackBody& track, Detection& d) {
 
 }  // namespace
 
-void align(const TrackBody* body, std::span<const Detection> objects, const std::int32_t* column, const Moment& moment,
-           Aligned* out, Rows rows) {
+TAKT_BOTH void align(const TrackBody* body, std::span<const Detection> objects, const std::int32_t* column,
+                     const Moment& moment, Aligned* out, Rows rows) {
   for (std::int32_t t = rows.begin; t < rows.end; ++t) {
     Aligned& a = out[t];
     a = {};
@@ -399,8 +407,8 @@ void align(const TrackBody* body, std::span<const Detection> objects, const std:
 }
 
 template <int states>
-void kalman_update(const Filter<states>* motion, const Aligned* aligned, const Moment& moment, const ListSource* source,
-                   const TrackerModel& model, Filter<states>* next, Rows rows) {
+TAKT_BOTH void kalman_update(const Filter<states>* motion, const Aligned* aligned, const Moment& moment,
+                             const ListSource* source, const TrackerModel& model, Filter<states>* next, Rows rows) {
   for (std::int32_t t = rows.begin; t < rows.end; ++t) {
     next[t] = motion[t];
     if (aligned[t].given == 0 || source == nullptr) continue;
@@ -415,7 +423,7 @@ void kalman_update(const Filter<states>* motion, const Aligned* aligned, const M
 namespace {
 
 // Vehicles drive forward: above walking speed a yaw against the velocity is a flip.
-void face_velocity(const GroundVelocity& v, TrackBody& track) {
+TAKT_BOTH void face_velocity(const GroundVelocity& v, TrackBody& track) {
   if (v.x * v.x + v.y * v.y < kHeadingSpeed * kHeadingSpeed) return;
   const double heading = atan2(v.y, v.x);
   if (track.has_box == 0) {
@@ -425,7 +433,7 @@ void face_velocity(const GroundVelocity& v, TrackBody& track) {
   }
 }
 
-void add_class(TrackBody& track, double object_class, double weight) {
+TAKT_BOTH void add_class(TrackBody& track, double object_class, double weight) {
   const std::size_t row = class_of(object_class);
   if (row == 0) return;
   for (double& evidence : track.evidence) evidence = static_cast<float>(evidence) * kEvidenceDecay;
@@ -433,7 +441,7 @@ void add_class(TrackBody& track, double object_class, double weight) {
 }
 
 // Most evidence; ties to the lower class.
-std::size_t best_class(const TrackBody& track) {
+TAKT_BOTH std::size_t best_class(const TrackBody& track) {
   std::size_t best = 0;
   for (std::size_t c = 1; c < kObjectClasses; ++c) {
     if (track.evidence[c] > track.evidence[best]) best = c;
@@ -441,13 +449,13 @@ std::size_t best_class(const TrackBody& track) {
   return best;
 }
 
-void take_usual(const Extent& usual, TrackBody& track) {
+TAKT_BOTH void take_usual(const Extent& usual, TrackBody& track) {
   track.length = usual.length;
   track.width = usual.width;
   track.height = usual.height;
 }
 
-std::int64_t sensor_bit(const ListSource& source) {
+TAKT_BOTH std::int64_t sensor_bit(const ListSource& source) {
   return source.sensor >= 0 && source.sensor < 1e9 ? std::int64_t{1} << (static_cast<std::uint32_t>(source.sensor) % 32)
                                                    : std::int64_t{1};
 }
@@ -455,9 +463,9 @@ std::int64_t sensor_bit(const ListSource& source) {
 }  // namespace
 
 template <int states>
-void track_update(const TrackTables& tracks, const Aligned* aligned, const Filter<states>* motion, const ListInfo& info,
-                  const ListSource* source, const Extent* usual, bool opens, TrackBody* next_body, TrackLife* next_life,
-                  Rows rows) {
+TAKT_BOTH void track_update(const TrackTables& tracks, const Aligned* aligned, const Filter<states>* motion,
+                            const ListInfo& info, const ListSource* source, const Extent* usual, bool opens,
+                            TrackBody* next_body, TrackLife* next_life, Rows rows) {
   for (std::int32_t t = rows.begin; t < rows.end; ++t) {
     TrackBody& body = next_body[t];
     TrackLife& life = next_life[t];
@@ -490,7 +498,7 @@ namespace {
 
 // True when a point lies in a track's box grown by `margin` on each side.
 template <int states>
-bool covers(const Filter<states>& motion, const TrackBody& body, double x, double y, double margin) {
+TAKT_BOTH bool covers(const Filter<states>& motion, const TrackBody& body, double x, double y, double margin) {
   const double dx = x - motion.state[0], dy = y - motion.state[1];
   const double reach = 0.5 * (body.length + body.width) + 2 * margin;  // of every corner
   if (dx * dx + dy * dy > reach * reach) return false;
@@ -500,7 +508,7 @@ bool covers(const Filter<states>& motion, const TrackBody& body, double x, doubl
 }
 
 // Nearest first, ties by index. Heap sort: in place, and bounded whatever the numbers are.
-void sort_by_range(std::span<const Detection> objects, std::span<std::int32_t> order) {
+TAKT_BOTH void sort_by_range(std::span<const Detection> objects, std::span<std::int32_t> order) {
   const auto before = [&](std::int32_t a, std::int32_t b) {
     const double ra = objects[static_cast<std::size_t>(a)].range2, rb = objects[static_cast<std::size_t>(b)].range2;
     return ra < rb || (!(rb < ra) && a < b);
@@ -520,8 +528,8 @@ void sort_by_range(std::span<const Detection> objects, std::span<std::int32_t> o
 }
 
 template <int states>
-void start_track(const Detection& d, const Moment& moment, const ListSource& source, const TrackerModel& model,
-                 const Extent* usual, Filter<states>& motion, TrackBody& body) {
+TAKT_BOTH void start_track(const Detection& d, const Moment& moment, const ListSource& source,
+                           const TrackerModel& model, const Extent* usual, Filter<states>& motion, TrackBody& body) {
   // A late list starts a track at its own stamp; with nothing known of its speed the mean stays, the noise grows.
   begin(motion, d, model);
   if (d.has_rate != 0) {
@@ -543,9 +551,10 @@ void start_track(const Detection& d, const Moment& moment, const ListSource& sou
 }  // namespace
 
 template <int states>
-std::int32_t birth(std::span<const Detection> objects, std::span<const std::int32_t> column, const Moment& moment,
-                   const ListInfo& info, const ListSource* source, const TrackerModel& model, const Extent* usual,
-                   TrackTable<states>& table, TrackClock& clock, std::int32_t* order, std::uint8_t* used) {
+TAKT_BOTH std::int32_t birth(std::span<const Detection> objects, std::span<const std::int32_t> column,
+                             const Moment& moment, const ListInfo& info, const ListSource* source,
+                             const TrackerModel& model, const Extent* usual, TrackTable<states>& table,
+                             TrackClock& clock, std::int32_t* order, std::uint8_t* used) {
   if (source == nullptr) return 0;
   if (moment.advances != 0) clock.time_ns = info.stamp_ns;
   const bool camera = modality_of(*source) == Modality::kCamera;
@@ -591,7 +600,7 @@ std::int32_t birth(std::span<const Detection> objects, std::span<const std::int3
 namespace {
 
 // Whether track `a` is the better proven one of two.
-bool better_proven(const TrackBody& a_body, const TrackLife& a, const TrackBody& b_body, const TrackLife& b) {
+TAKT_BOTH bool better_proven(const TrackBody& a_body, const TrackLife& a, const TrackBody& b_body, const TrackLife& b) {
   if ((a.confirmed != 0) != (b.confirmed != 0)) return a.confirmed != 0;
   if ((a_body.has_box != 0) != (b_body.has_box != 0)) return a_body.has_box != 0;
   if (a.hits != b.hits) return a.hits > b.hits;
@@ -601,9 +610,9 @@ bool better_proven(const TrackBody& a_body, const TrackLife& a, const TrackBody&
 }  // namespace
 
 template <int states>
-void death(const Filter<states>* motion, const TrackBody* body, const TrackLife* life, std::int32_t count,
-           std::int64_t now_ns, const TrackerModel& model, TrackTable<states>& survivors, TrackLife* judged,
-           std::uint8_t* alive) {
+TAKT_BOTH void death(const Filter<states>* motion, const TrackBody* body, const TrackLife* life, std::int32_t count,
+                     std::int64_t now_ns, const TrackerModel& model, TrackTable<states>& survivors, TrackLife* judged,
+                     std::uint8_t* alive) {
   for (std::int32_t t = 0; t < count; ++t) {
     TrackLife& l = judged[t];
     l = life[t];
@@ -643,9 +652,9 @@ void death(const Filter<states>* motion, const TrackBody* body, const TrackLife*
 }
 
 template <int states>
-std::int32_t track_output(const Filter<states>* motion, const TrackBody* body, const TrackLife* life,
-                          std::int32_t count, std::int64_t time_ns, std::int64_t now_ns, const GroundPose& pose,
-                          const TrackerModel& model, TrackRow* out) {
+TAKT_BOTH std::int32_t track_output(const Filter<states>* motion, const TrackBody* body, const TrackLife* life,
+                                    std::int32_t count, std::int64_t time_ns, std::int64_t now_ns,
+                                    const GroundPose& pose, const TrackerModel& model, TrackRow* out) {
   const GroundTransform odometry(pose);
   const double dt = time_ns == kNever ? 0 : seconds_between(time_ns, now_ns);
   std::int32_t written = 0;
@@ -678,23 +687,26 @@ std::int32_t track_output(const Filter<states>* motion, const TrackBody* body, c
   return written;
 }
 
-#define TAKT_TRACKING(states)                                                                                     \
-  template void kalman_predict(const Moment&, const TrackerModel&, const Filter<states>*, Filter<states>*, Rows); \
-  template void gate(const Filter<states>*, std::span<const Detection>, std::int32_t, const Moment&,              \
-                     const ListSource*, const TrackerModel&, double*, Rows);                                      \
-  template void kalman_update(const Filter<states>*, const Aligned*, const Moment&, const ListSource*,            \
-                              const TrackerModel&, Filter<states>*, Rows);                                        \
-  template void track_update(const TrackTables&, const Aligned*, const Filter<states>*, const ListInfo&,          \
-                             const ListSource*, const Extent*, bool, TrackBody*, TrackLife*, Rows);               \
-  template std::int32_t birth(std::span<const Detection>, std::span<const std::int32_t>, const Moment&,           \
-                              const ListInfo&, const ListSource*, const TrackerModel&, const Extent*,             \
-                              TrackTable<states>&, TrackClock&, std::int32_t*, std::uint8_t*);                    \
-  template void death(const Filter<states>*, const TrackBody*, const TrackLife*, std::int32_t, std::int64_t,      \
-                      const TrackerModel&, TrackTable<states>&, TrackLife*, std::uint8_t*);                       \
-  template std::int32_t track_output(const Filter<states>*, const TrackBody*, const TrackLife*, std::int32_t,     \
-                                     std::int64_t, std::int64_t, const GroundPose&, const TrackerModel&, TrackRow*);
+#define TAKT_TRACKING(states)                                                                                          \
+  template TAKT_BOTH void kalman_predict(const Moment&, const TrackerModel&, const Filter<states>*, Filter<states>*,   \
+                                         Rows);                                                                        \
+  template TAKT_BOTH void gate(const Filter<states>*, std::span<const Detection>, std::int32_t, const Moment&,         \
+                               const ListSource*, const TrackerModel&, double*, Rows);                                 \
+  template TAKT_BOTH void kalman_update(const Filter<states>*, const Aligned*, const Moment&, const ListSource*,       \
+                                        const TrackerModel&, Filter<states>*, Rows);                                   \
+  template TAKT_BOTH void track_update(const TrackTables&, const Aligned*, const Filter<states>*, const ListInfo&,     \
+                                       const ListSource*, const Extent*, bool, TrackBody*, TrackLife*, Rows);          \
+  template TAKT_BOTH std::int32_t birth(std::span<const Detection>, std::span<const std::int32_t>, const Moment&,      \
+                                        const ListInfo&, const ListSource*, const TrackerModel&, const Extent*,        \
+                                        TrackTable<states>&, TrackClock&, std::int32_t*, std::uint8_t*);               \
+  template TAKT_BOTH void death(const Filter<states>*, const TrackBody*, const TrackLife*, std::int32_t, std::int64_t, \
+                                const TrackerModel&, TrackTable<states>&, TrackLife*, std::uint8_t*);                  \
+  template TAKT_BOTH std::int32_t track_output(const Filter<states>*, const TrackBody*, const TrackLife*,              \
+                                               std::int32_t, std::int64_t, std::int64_t, const GroundPose&,            \
+                                               const TrackerModel&, TrackRow*);
 TAKT_TRACKING(4)
 TAKT_TRACKING(5)
 #undef TAKT_TRACKING
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

@@ -24,10 +24,12 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/device_code.h"
 #include "kernels/reference/motion.h"
 #include "kernels/tracking.h"
 
 namespace takt::kernels::reference {
+inline namespace TAKT_SIDE {
 
 struct Rows {
   std::int32_t begin = 0, end = 0;
@@ -39,12 +41,13 @@ struct Rows {
 
 // Keeps a sample. Nothing changes when its stamp is not later than the newest one or a number is not finite
 // (ego_usable). A pose further than `jump_limit` from where the last sample leads to is a jump.
-bool ego_usable(const EgoReading& reading);
-void ego_motion(std::int64_t stamp_ns, const EgoReading& reading, double jump_limit, const std::int64_t* stamps,
-                const EgoSample* samples, std::int64_t* next_stamps, EgoSample* next_samples);
+TAKT_BOTH bool ego_usable(const EgoReading& reading);
+TAKT_BOTH void ego_motion(std::int64_t stamp_ns, const EgoReading& reading, double jump_limit,
+                          const std::int64_t* stamps, const EgoSample* samples, std::int64_t* next_stamps,
+                          EgoSample* next_samples);
 // Linear between two samples; before the oldest and after the newest one with that sample's velocity and yaw rate, for
 // as long as nothing newer comes. The origin when there has been no sample, or for kNever.
-GroundPose ego_pose(const std::int64_t* stamps, const EgoSample* samples, std::int64_t stamp_ns);
+TAKT_BOTH GroundPose ego_pose(const std::int64_t* stamps, const EgoSample* samples, std::int64_t stamp_ns);
 
 // --- a list -------------------------------------------------------------------------------------------------------
 // Objects of a list with a position, in its order, brought into the frame of the tracks by the vehicle's pose at its
@@ -63,30 +66,30 @@ struct Detected {
   std::int32_t count = 0;     // of detections
   std::int32_t repaired = 0;  // 1: something was left out
 };
-Detected detections(const ListOf& list, std::span<const ListSource> sources, const TrackClock& clock,
-                    const TrackerModel& model, Detection* out);
+TAKT_BOTH Detected detections(const ListOf& list, std::span<const ListSource> sources, const TrackClock& clock,
+                              const TrackerModel& model, Detection* out);
 
 // --- tracks -------------------------------------------------------------------------------------------------------
 template <int states>
-void kalman_predict(const Moment& moment, const TrackerModel& model, const Filter<states>* motion, Filter<states>* next,
-                    Rows rows);
+TAKT_BOTH void kalman_predict(const Moment& moment, const TrackerModel& model, const Filter<states>* motion,
+                              Filter<states>* next, Rows rows);
 
 // The list's source, or nothing when there is no list.
-const ListSource* source_of(const ListInfo& info, std::span<const ListSource> sources);
+TAKT_BOTH const ListSource* source_of(const ListInfo& info, std::span<const ListSource> sources);
 
 // cost: tracks x capacity of objects; kNotAllowed (assignment.h) outside the gates and beyond the count.
 template <int states>
-void gate(const Filter<states>* motion, std::span<const Detection> objects, std::int32_t capacity, const Moment& moment,
-          const ListSource* source, const TrackerModel& model, double* cost, Rows rows);
+TAKT_BOTH void gate(const Filter<states>* motion, std::span<const Detection> objects, std::int32_t capacity,
+                    const Moment& moment, const ListSource* source, const TrackerModel& model, double* cost, Rows rows);
 // What a track without an object costs: a pair in its gate never costs more.
-double unassigned_cost(const TrackerModel& model);
+TAKT_BOTH double unassigned_cost(const TrackerModel& model);
 
-void align(const TrackBody* body, std::span<const Detection> objects, const std::int32_t* column, const Moment& moment,
-           Aligned* out, Rows rows);
+TAKT_BOTH void align(const TrackBody* body, std::span<const Detection> objects, const std::int32_t* column,
+                     const Moment& moment, Aligned* out, Rows rows);
 
 template <int states>
-void kalman_update(const Filter<states>* motion, const Aligned* aligned, const Moment& moment, const ListSource* source,
-                   const TrackerModel& model, Filter<states>* next, Rows rows);
+TAKT_BOTH void kalman_update(const Filter<states>* motion, const Aligned* aligned, const Moment& moment,
+                             const ListSource* source, const TrackerModel& model, Filter<states>* next, Rows rows);
 
 // `motion` is the updated one. `opens`: this list opens a cycle.
 struct TrackTables {
@@ -94,9 +97,9 @@ struct TrackTables {
   const TrackLife* life;
 };
 template <int states>
-void track_update(const TrackTables& tracks, const Aligned* aligned, const Filter<states>* motion, const ListInfo& info,
-                  const ListSource* source, const Extent* usual, bool opens, TrackBody* next_body, TrackLife* next_life,
-                  Rows rows);
+TAKT_BOTH void track_update(const TrackTables& tracks, const Aligned* aligned, const Filter<states>* motion,
+                            const ListInfo& info, const ListSource* source, const Extent* usual, bool opens,
+                            TrackBody* next_body, TrackLife* next_life, Rows rows);
 
 // Rows 0 to count - 1 of the next tables hold the tracks already; new ones follow. Returns the objects that found no
 // room. `order`: room for as many as there are objects.
@@ -108,21 +111,23 @@ struct TrackTable {
   std::int32_t count = 0, capacity = 0;
 };
 template <int states>
-std::int32_t birth(std::span<const Detection> objects, std::span<const std::int32_t> column, const Moment& moment,
-                   const ListInfo& info, const ListSource* source, const TrackerModel& model, const Extent* usual,
-                   TrackTable<states>& table, TrackClock& clock, std::int32_t* order, std::uint8_t* used);
+TAKT_BOTH std::int32_t birth(std::span<const Detection> objects, std::span<const std::int32_t> column,
+                             const Moment& moment, const ListInfo& info, const ListSource* source,
+                             const TrackerModel& model, const Extent* usual, TrackTable<states>& table,
+                             TrackClock& clock, std::int32_t* order, std::uint8_t* used);
 
 // Ends a cycle: the tracks that live on, in their order. `judged`, `alive`: room for `count` each.
 template <int states>
-void death(const Filter<states>* motion, const TrackBody* body, const TrackLife* life, std::int32_t count,
-           std::int64_t now_ns, const TrackerModel& model, TrackTable<states>& survivors, TrackLife* judged,
-           std::uint8_t* alive);
+TAKT_BOTH void death(const Filter<states>* motion, const TrackBody* body, const TrackLife* life, std::int32_t count,
+                     std::int64_t now_ns, const TrackerModel& model, TrackTable<states>& survivors, TrackLife* judged,
+                     std::uint8_t* alive);
 
 // Confirmed tracks, predicted to `now` and brought into the vehicle frame there. Returns their number; at most `count`
 // rows are written.
 template <int states>
-std::int32_t track_output(const Filter<states>* motion, const TrackBody* body, const TrackLife* life,
-                          std::int32_t count, std::int64_t time_ns, std::int64_t now_ns, const GroundPose& pose,
-                          const TrackerModel& model, TrackRow* out);
+TAKT_BOTH std::int32_t track_output(const Filter<states>* motion, const TrackBody* body, const TrackLife* life,
+                                    std::int32_t count, std::int64_t time_ns, std::int64_t now_ns,
+                                    const GroundPose& pose, const TrackerModel& model, TrackRow* out);
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

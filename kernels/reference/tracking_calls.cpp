@@ -7,47 +7,48 @@
 #include "kernels/reference/tracking.h"
 
 namespace takt::kernels::reference {
+inline namespace TAKT_SIDE {
 
 namespace {
 
-TrackingParams load(const void* params) {
+TAKT_BOTH TrackingParams load(const void* params) {
   TrackingParams p;
   std::memcpy(&p, params, sizeof(p));
   return p;
 }
 
 template <class T>
-T* at(const Operand& operand) {
+TAKT_BOTH T* at(const Operand& operand) {
   return reinterpret_cast<T*>(operand.data);
 }
 template <class T>
-const T& one(const Operand& operand, std::int32_t row = 0) {
+TAKT_BOTH const T& one(const Operand& operand, std::int32_t row = 0) {
   return at<const T>(operand)[row];
 }
 
-std::int32_t rows_of(const Operand& count, std::int32_t capacity) {
+TAKT_BOTH std::int32_t rows_of(const Operand& count, std::int32_t capacity) {
   return count.data == nullptr ? capacity : std::clamp(one<std::int32_t>(count), 0, capacity);
 }
-Rows share_of(std::int32_t count, int part, int parts) {
+TAKT_BOTH Rows share_of(std::int32_t count, int part, int parts) {
   const auto bound = [&](int p) { return static_cast<std::int32_t>(std::int64_t{count} * p / parts); };
   return {bound(part), bound(part + 1)};
 }
-std::span<const Detection> objects_of(const Operand& objects, const Operand& count, std::int32_t capacity) {
+TAKT_BOTH std::span<const Detection> objects_of(const Operand& objects, const Operand& count, std::int32_t capacity) {
   return {at<const Detection>(objects), static_cast<std::size_t>(rows_of(count, capacity))};
 }
-std::span<const ListSource> sources_of(const Operand& sources, const TrackingParams& p) {
+TAKT_BOTH std::span<const ListSource> sources_of(const Operand& sources, const TrackingParams& p) {
   return {at<const ListSource>(sources), static_cast<std::size_t>(p.sources)};
 }
 
 template <int states>
-TrackTable<states> table_of(Filter<states>* motion, const Operand& body, const Operand& life, std::int32_t count,
-                            std::int32_t capacity) {
+TAKT_BOTH TrackTable<states> table_of(Filter<states>* motion, const Operand& body, const Operand& life,
+                                      std::int32_t count, std::int32_t capacity) {
   return {motion, at<TrackBody>(body), at<TrackLife>(life), count, capacity};
 }
 
 // Calls with the filter of the model.
 template <class Work>
-void with_filter(MotionModel model, const Work& work) {
+TAKT_BOTH void with_filter(MotionModel model, const Work& work) {
   if (model == MotionModel::kTurnRate) {
     work(TurnFilter{});
   } else {
@@ -57,7 +58,7 @@ void with_filter(MotionModel model, const Work& work) {
 
 }  // namespace
 
-void ego_motion_call(const void* params, const Operand* operands, int part, int /*parts*/) {
+TAKT_BOTH void ego_motion_call(const void* params, const Operand* operands, int part, int /*parts*/) {
   if (part != 0) return;
   const TrackingParams p = load(params);
   auto* const stamps = at<std::int64_t>(operands[6]);
@@ -70,7 +71,7 @@ void ego_motion_call(const void* params, const Operand* operands, int part, int 
   }
 }
 
-void detections_call(const void* params, const Operand* operands, int part, int /*parts*/) {
+TAKT_BOTH void detections_call(const void* params, const Operand* operands, int part, int /*parts*/) {
   if (part != 0) return;
   const TrackingParams p = load(params);
   ListOf list;
@@ -87,7 +88,7 @@ void detections_call(const void* params, const Operand* operands, int part, int 
   *at<std::int32_t>(operands[11]) = found.repaired;
 }
 
-void kalman_predict_call(const void* params, const Operand* operands, int part, int parts) {
+TAKT_BOTH void kalman_predict_call(const void* params, const Operand* operands, int part, int parts) {
   const TrackingParams p = load(params);
   const Rows rows = share_of(rows_of(operands[3], p.tracks), part, parts);
   with_filter(p.model, [&](auto filter) {
@@ -97,7 +98,7 @@ void kalman_predict_call(const void* params, const Operand* operands, int part, 
   });
 }
 
-void gate_call(const void* params, const Operand* operands, int part, int parts) {
+TAKT_BOTH void gate_call(const void* params, const Operand* operands, int part, int parts) {
   const TrackingParams p = load(params);
   const Rows rows = share_of(rows_of(operands[6], p.tracks), part, parts);
   const ListSource* const source = source_of(one<ListInfo>(operands[3]), sources_of(operands[4], p));
@@ -108,7 +109,7 @@ void gate_call(const void* params, const Operand* operands, int part, int parts)
   });
 }
 
-void assign_call(const void* params, const Operand* operands, int part, int /*parts*/) {
+TAKT_BOTH void assign_call(const void* params, const Operand* operands, int part, int /*parts*/) {
   if (part != 0) return;
   const TrackingParams p = load(params);
   assign(static_cast<std::size_t>(rows_of(operands[2], p.tracks)), static_cast<std::size_t>(p.objects),
@@ -116,14 +117,14 @@ void assign_call(const void* params, const Operand* operands, int part, int /*pa
          operands[4].data);
 }
 
-void align_call(const void* params, const Operand* operands, int part, int parts) {
+TAKT_BOTH void align_call(const void* params, const Operand* operands, int part, int parts) {
   const TrackingParams p = load(params);
   align(at<const TrackBody>(operands[0]), objects_of(operands[1], operands[5], p.objects),
         at<const std::int32_t>(operands[2]), one<Moment>(operands[3]), at<Aligned>(operands[6]),
         share_of(rows_of(operands[4], p.tracks), part, parts));
 }
 
-void kalman_update_call(const void* params, const Operand* operands, int part, int parts) {
+TAKT_BOTH void kalman_update_call(const void* params, const Operand* operands, int part, int parts) {
   const TrackingParams p = load(params);
   const Rows rows = share_of(rows_of(operands[6], p.tracks), part, parts);
   const ListSource* const source = source_of(one<ListInfo>(operands[3]), sources_of(operands[4], p));
@@ -134,7 +135,7 @@ void kalman_update_call(const void* params, const Operand* operands, int part, i
   });
 }
 
-void track_update_call(const void* params, const Operand* operands, int part, int parts) {
+TAKT_BOTH void track_update_call(const void* params, const Operand* operands, int part, int parts) {
   const TrackingParams p = load(params);
   const Rows rows = share_of(rows_of(operands[7], p.tracks), part, parts);
   const ListInfo& info = one<ListInfo>(operands[4]);
@@ -147,7 +148,7 @@ void track_update_call(const void* params, const Operand* operands, int part, in
   });
 }
 
-void birth_call(const void* params, const Operand* operands, int part, int /*parts*/) {
+TAKT_BOTH void birth_call(const void* params, const Operand* operands, int part, int /*parts*/) {
   if (part != 0) return;
   const TrackingParams p = load(params);
   const std::int32_t count = rows_of(operands[11], p.tracks);
@@ -173,7 +174,7 @@ void birth_call(const void* params, const Operand* operands, int part, int /*par
   *at<TrackClock>(operands[16]) = clock;
 }
 
-void death_call(const void* params, const Operand* operands, int part, int /*parts*/) {
+TAKT_BOTH void death_call(const void* params, const Operand* operands, int part, int /*parts*/) {
   if (part != 0) return;
   const TrackingParams p = load(params);
   with_filter(p.model, [&](auto filter) {
@@ -187,7 +188,7 @@ void death_call(const void* params, const Operand* operands, int part, int /*par
   });
 }
 
-void track_output_call(const void* params, const Operand* operands, int part, int /*parts*/) {
+TAKT_BOTH void track_output_call(const void* params, const Operand* operands, int part, int /*parts*/) {
   if (part != 0) return;
   const TrackingParams p = load(params);
   const std::int64_t now = one<std::int64_t>(operands[4], p.slot);
@@ -205,4 +206,5 @@ void track_output_call(const void* params, const Operand* operands, int part, in
   for (std::int32_t t = static_cast<std::int32_t>(header->count); t < p.tracks; ++t) rows[t] = {};
 }
 
+}  // namespace TAKT_SIDE
 }  // namespace takt::kernels::reference

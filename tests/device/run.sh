@@ -19,6 +19,6 @@ cmake --build build/device --target device_test device_compare >"$out/build.log"
 result=0
 timeout 120 build/device/tests/runtime/device/device_test --gtest_filter='*/cuda' >"$out/suite.log" 2>&1 || result=1
 tail -3 "$out/suite.log"
-timeout 200 build/device/tests/device/device_compare cuda configs/models/sim_camera.onnx:height=384:width=640 "$@" >"$out/device.json" || result=$?
+timeout 200 build/device/tests/device/device_compare cuda configs/models/sim_camera.onnx:height=384:width=640 pillars voxels "$@" >"$out/device.json" || result=$?
 cat "$out/device.json"
 exit "$result"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -93,5 +94,79 @@ inline std::vector<std::vector<std::byte>> run_plan(const std::shared_ptr<const 
   for (AlignedBytes& bytes : out) results.emplace_back(bytes.span().begin(), bytes.span().end());
   return results;
 }
+
+// Leaves the valid rows of counted outputs whose count is an output too.
+inline void cut_to_counts(const plan::Plan& plan, std::vector<std::vector<std::byte>>& outputs) {
+  const plan::Description& d = plan.description();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const plan::Tensor& t = d.tensors[d.outputs[i]];
+    if (t.count == plan::kNone) continue;
+    std::uint32_t counting = t.count;
+    while (d.tensors[counting].view_of != plan::kNone) counting = d.tensors[counting].view_of;
+    const auto slot =
+        static_cast<std::size_t>(std::find(d.outputs.begin(), d.outputs.end(), counting) - d.outputs.begin());
+    if (slot == d.outputs.size()) continue;
+    std::int32_t count = 0;
+    std::memcpy(&count, outputs[slot].data(), sizeof count);
+    outputs[i].resize(outputs[i].size() / static_cast<std::size_t>(t.shape.dims[0]) * static_cast<std::size_t>(count));
+  }
+}
+
+// A plan over jobs one after the other; state goes on. Outputs as cut_to_counts() leaves them.
+class Running {
+ public:
+  explicit Running(std::shared_ptr<const plan::Plan> plan, device::Device& device = device::cpu())
+      : plan_(std::move(plan)), device_(device) {
+    exec::Placement placement;
+    placement.device = &device;
+    auto session = exec::Session::create(plan_, placement);
+    EXPECT_TRUE(session) << session.error().message;
+    if (!session) return;
+    session_ = *std::move(session);
+    const plan::Description& d = plan_->description();
+    for (std::size_t i = 0; i < d.inputs.size(); ++i) {
+      EXPECT_TRUE(session_->bind_input(i, buffer(in_, d.tensors[d.inputs[i]].bytes)));
+    }
+    for (std::size_t i = 0; i < d.outputs.size(); ++i) {
+      EXPECT_TRUE(session_->bind_output(i, buffer(out_, d.tensors[d.outputs[i]].bytes)));
+    }
+  }
+  std::vector<std::vector<std::byte>> run(const std::vector<std::vector<std::byte>>& inputs, int parts = 1) {
+    if (session_ == nullptr) return {};
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      EXPECT_EQ(inputs[i].size(), in_[i].span().size()) << "input " << i;
+      std::memcpy(in_[i].span().data(), inputs[i].data(), std::min(inputs[i].size(), in_[i].span().size()));
+    }
+    if (device_.properties().callers_run) {
+      for (std::size_t s = 0; s < session_->steps(); ++s) {
+        for (int part = parts; part-- > 0;) session_->run_step(s, part, parts);
+      }
+    } else {
+      EXPECT_EQ(session_->run(), session_->steps());
+    }
+    session_->publish();
+    std::vector<std::vector<std::byte>> out;
+    for (AlignedBytes& o : out_) out.emplace_back(o.span().begin(), o.span().end());
+    cut_to_counts(*plan_, out);
+    return out;
+  }
+
+ private:
+  std::span<std::byte> buffer(std::vector<AlignedBytes>& of, std::uint64_t bytes) {
+    const std::span<std::byte> span = of.emplace_back(bytes).span();
+    if (!device_.properties().callers_run) {
+      auto memory = device_.import_host(span);
+      EXPECT_TRUE(memory) << memory.error().message;
+      if (memory) lent_.push_back(*std::move(memory));
+    }
+    return span;
+  }
+
+  std::shared_ptr<const plan::Plan> plan_;
+  device::Device& device_;
+  std::vector<AlignedBytes> in_, out_;
+  std::vector<std::unique_ptr<device::Memory>> lent_;
+  std::unique_ptr<exec::Session> session_;
+};
 
 }  // namespace takt::test

@@ -18,80 +18,15 @@
 #include "runtime/base/file.h"
 #include "runtime/exec/counts.h"
 #include "sensors/messages/messages.h"
+#include "tests/compiler/nets/pillar_jobs.h"
 #include "tests/support/python.h"
 #include "tests/support/run_plan.h"
 
 namespace takt::compiler {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-constexpr std::uint32_t kPoints = 300;
-
-PillarNetwork small(std::int64_t sweeps) {
-  PillarNetwork n;
-  n.payload_bytes = static_cast<std::int64_t>(sensors::PointCloud::bytes_for(kPoints));
-  n.points = kPoints;
-  n.poses = 4;
-  n.sweeps = sweeps;
-  n.vehicle_from_sensor = {0, -1, 0, 0.5, 1, 0, 0, 0.25, 0, 0, 1, 1};
-  n.range = {-6.4F, -6.4F, -2, 6.4F, 6.4F, 3};
-  n.ego = {-1, -0.5F, -1, 1, 0.5F, 2};
-  n.pillar = {0.4F, 0.4F};
-  n.pillars = 200;
-  n.points_per_pillar = 3;
-  n.channels = {8, 16};
-  n.convs = {1, 1};
-  n.neck = 8;
-  n.boxes = 20;
-  return n;
-}
-
-using test::bytes_of;
-
-// One job's inputs, in the order of the graph's.
-struct Job {
-  Bytes cloud, poses, pose_count, stamp, pose;
-  [[nodiscard]] std::vector<Bytes> inputs(bool remembers) const {
-    std::vector<Bytes> out{cloud, poses, pose_count};
-    if (remembers) out.insert(out.end(), {stamp, pose});
-    return out;
-  }
-};
-
-enum class Kind { kStreet, kEmpty, kNoNumbers, kFarAway, kOnePlace };
-
-Job job(int number, Kind kind, std::uint32_t count = kPoints) {
-  std::mt19937 engine(static_cast<unsigned>(number) + 1);
-  std::uniform_real_distribution<float> unit(0, 1);
-  Job out;
-  out.cloud.resize(sensors::PointCloud::bytes_for(kPoints));
-  std::vector<std::uint64_t> room(out.cloud.size() / 8 + 8, 0x7fc0'0000'7fc0'0000);  // NaN wherever nothing is written
-  auto& cloud = *new (room.data()) sensors::PointCloud;
-  cloud.capacity = kPoints;
-  cloud.count = kind == Kind::kEmpty ? 0 : count;
-  for (std::uint32_t i = 0; i < std::min(cloud.count, kPoints); ++i) {
-    float* const xyz[3] = {cloud.x() + i, cloud.y() + i, cloud.z() + i};
-    for (int d = 0; d < 3; ++d) *xyz[d] = (unit(engine) - 0.5F) * (d == 2 ? 2 : 14);
-    if (kind == Kind::kNoNumbers) *xyz[i % 3] = i % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : INFINITY;
-    if (kind == Kind::kFarAway) *xyz[0] += 206494.75F;
-    if (kind == Kind::kOnePlace) *xyz[0] = *xyz[1] = 3;
-    cloud.intensity()[i] = unit(engine);
-    cloud.time_ns()[i] = static_cast<std::int32_t>(unit(engine) * -1e8F);
-  }
-  std::memcpy(out.cloud.data(), room.data(), out.cloud.size());
-  const double t = 0.1 * number;
-  std::vector<double> poses;
-  for (int i = 0; i < 4; ++i) {
-    const double at = 0.05 * i - 0.1;
-    poses.insert(poses.end(), {at, 4e5 + 8 * (t + at), 3, 0, std::cos(0.2 * (t + at)), 0, 0, std::sin(0.2 * (t + at))});
-  }
-  out.poses = bytes_of(poses);
-  out.pose_count = bytes_of(std::vector<std::int32_t>{number % 3 == 2 ? 0 : 4});
-  out.stamp = bytes_of(std::vector<std::int64_t>{1'700'000'000'000'000'000 + number * 100'000'000LL});
-  out.pose = bytes_of(std::vector<double>{4e5 + 8 * t, 3, 0, std::cos(0.2 * t), 0, 0, std::sin(0.2 * t)});
-  return out;
-}
+using namespace pillars;
+using test::Running;
 
 // What each job gives by the reference, one after the other; state goes on.
 std::vector<std::vector<Bytes>> by_reference(ir::Graph graph, const std::vector<Job>& jobs) {
@@ -122,51 +57,6 @@ std::int32_t number_of(const plan::Plan& plan, const std::vector<Bytes>& outputs
   if (slot) std::memcpy(&value, outputs[*slot].data(), sizeof value);
   return value;
 }
-
-// A plan over several jobs, in any number of parts; state goes on.
-class Running {
- public:
-  explicit Running(std::shared_ptr<const plan::Plan> plan) : plan_(std::move(plan)) {
-    auto session = exec::Session::create(plan_);
-    EXPECT_TRUE(session) << session.error().message;
-    session_ = std::move(*session);
-    for (const std::uint32_t id : plan_->description().outputs)
-      out_.emplace_back(plan_->description().tensors[id].bytes);
-    for (std::size_t i = 0; i < out_.size(); ++i) EXPECT_TRUE(session_->bind_output(i, out_[i].span()));
-  }
-  std::vector<Bytes> run(const std::vector<Bytes>& inputs, int parts) {
-    std::vector<test::AlignedBytes> in;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      in.emplace_back(inputs[i].size());
-      std::memcpy(in.back().span().data(), inputs[i].data(), inputs[i].size());
-      EXPECT_TRUE(session_->bind_input(i, in.back().span()));
-    }
-    for (std::size_t s = 0; s < session_->steps(); ++s) {
-      for (int part = parts; part-- > 0;) session_->run_step(s, part, parts);
-    }
-    session_->publish();
-    std::vector<Bytes> out;
-    for (auto& o : out_) out.emplace_back(o.span().begin(), o.span().end());
-    // Rows behind a count hold anything.
-    const plan::Description& d = plan_->description();
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const plan::Tensor& t = d.tensors[d.outputs[i]];
-      if (t.count == plan::kNone) continue;
-      std::uint32_t counting = t.count;
-      while (d.tensors[counting].view_of != plan::kNone) counting = d.tensors[counting].view_of;
-      const auto slot = std::find(d.outputs.begin(), d.outputs.end(), counting) - d.outputs.begin();
-      std::int32_t count = 0;
-      std::memcpy(&count, out[static_cast<std::size_t>(slot)].data(), sizeof count);
-      out[i].resize(out[i].size() / static_cast<std::size_t>(t.shape.dims[0]) * static_cast<std::size_t>(count));
-    }
-    return out;
-  }
-
- private:
-  std::shared_ptr<const plan::Plan> plan_;
-  std::unique_ptr<exec::Session> session_;
-  std::vector<test::AlignedBytes> out_;
-};
 
 std::shared_ptr<const plan::Plan> plan_of(const ir::Graph& graph, kernels::Target target) {
   Options options;
@@ -207,17 +97,11 @@ void expect_equal_outputs(const plan::Plan& plan, const ir::Graph& graph, const 
   }
 }
 
-const std::vector<Kind> kKinds{Kind::kStreet, Kind::kStreet, Kind::kEmpty,   Kind::kStreet,   Kind::kNoNumbers,
-                               Kind::kStreet, Kind::kStreet, Kind::kFarAway, Kind::kOnePlace, Kind::kStreet};
-
 TEST(PillarNetwork, PlansGiveWhatReferencesGiveWhateverTheSweepsHold) {
   for (const std::int64_t sweeps : {0, 2}) {
     const auto graph = pillar_network(small(sweeps));
     ASSERT_TRUE(graph) << graph.error().message;
-    std::vector<Job> jobs;
-    for (std::size_t i = 0; i < kKinds.size(); ++i) jobs.push_back(job(static_cast<int>(i), kKinds[i]));
-    jobs.push_back(job(40, Kind::kStreet));  // three seconds without a sweep
-    jobs.push_back(job(39, Kind::kStreet));  // and one out of order
+    const std::vector<Job> jobs = all_jobs();
     const auto wanted = by_reference(*graph, jobs);
     ASSERT_EQ(wanted.size(), jobs.size());
     for (const kernels::Target target : test::targets_of_this_machine()) {

@@ -19,6 +19,7 @@
 #include "compiler/onnx/import.h"
 #include "runtime/base/file.h"
 #include "runtime/memory/alloc_guard.h"
+#include "tests/compiler/nets/voxel_jobs.h"
 #include "tests/support/python.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/test_data.h"
@@ -27,41 +28,7 @@
 namespace takt::compiler {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-constexpr std::int64_t kPoints = 600;
-
-VoxelNetwork small() {
-  VoxelNetwork n;
-  n.points = kPoints;
-  n.range = {-6.4F, -6.4F, -2, 6.4F, 6.4F, 3};
-  n.voxel = {0.4F, 0.4F, 0.5F};
-  n.points_per_voxel = 3;
-  n.capacities = {400, 300};
-  n.channels = {8, 16};
-  n.flat_cells = 150;
-  n.blocks = 1;
-  n.map_channels = {16, 24};
-  n.map_convs = {1, 1};
-  n.neck = 8;
-  n.boxes = 20;
-  return n;
-}
-
-using test::bytes_of;
-
-// Rows at capacity, NaN behind the count, and the count. `fill`: what every coordinate is; absent: a street.
-std::vector<Bytes> inputs_of(int seed, std::int32_t count, std::optional<float> fill = {}) {
-  std::mt19937 engine(static_cast<unsigned>(seed));
-  std::uniform_real_distribution<float> unit(0, 1);
-  std::vector<float> rows(kPoints * 5, std::numeric_limits<float>::quiet_NaN());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    for (std::size_t d = 0; d < 3; ++d) rows[5 * i + d] = fill ? *fill : (unit(engine) - 0.5F) * (d == 2 ? 2.5F : 13);
-    rows[5 * i + 3] = unit(engine);
-    rows[5 * i + 4] = 0;
-  }
-  return {bytes_of(rows), bytes_of(std::vector<std::int32_t>{count})};
-}
+using namespace voxels;
 
 std::shared_ptr<const plan::Plan> plan_of(const ir::Graph& graph, kernels::Target target) {
   Options options;
@@ -98,13 +65,7 @@ std::vector<Bytes> run(const std::shared_ptr<const plan::Plan>& plan, const std:
 TEST(VoxelNetwork, PlansGiveWhatTheReferenceGivesWhateverTheSweepsHold) {
   const auto graph = voxel_network(small());
   ASSERT_TRUE(graph) << graph.error().message;
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<std::vector<Bytes>> jobs = {inputs_of(1, 500),
-                                                inputs_of(2, 0),
-                                                inputs_of(3, 600, nan),
-                                                inputs_of(4, 600, 1.0F),
-                                                inputs_of(5, 600, 206494.75F),
-                                                inputs_of(6, 1)};
+  const std::vector<std::vector<Bytes>> jobs = all_jobs();
   for (std::size_t job = 0; job < jobs.size(); ++job) {
     std::vector<ir::Constant> constants;
     for (std::size_t i = 0; i < graph->inputs.size(); ++i) {

@@ -134,9 +134,63 @@ class Guarded {
   std::size_t start_ = 0, size_ = 0;
 };
 
+// Operands of a call between guards; empty: absent.
+struct CallOperands {
+  CallOperands(const std::vector<Bytes>& holds, const OperandBytes& needed, std::byte poison) {
+    for (std::size_t i = 0; i < holds.size(); ++i) {
+      guarded.emplace_back(holds[i].size(), needed.element[i], poison);
+      if (!holds[i].empty()) std::memcpy(guarded.back().data(), holds[i].data(), holds[i].size());
+    }
+    for (std::size_t i = 0; i < holds.size(); ++i) {
+      operands.push_back({holds[i].empty() ? nullptr : guarded[i].data(), holds[i].size()});
+    }
+  }
+  std::vector<Guarded> guarded;
+  std::vector<Operand> operands;
+};
+
 #if defined(TAKT_TEST_SIMT)
-// The same for a CUDA kernel, by the SIMT harness with every access judged; `parts` stands for an order of blocks and
-// threads. Operands lie behind the binding table for every other one.
+inline constexpr bool kOnSimt = true;
+inline constexpr int kMostParts = 2;
+// `parts` stands for an order of blocks and threads. Operands lie behind the binding table for every other one.
+inline void run_kernel(const Kernel& kernel, const void* params, CallOperands& call, int parts) {
+  simt::Machine machine({.seed = static_cast<std::uint64_t>(parts), .check = true});
+  const simt::Use use(machine);
+  std::vector<cuda::Address> addresses;
+  auto** const table =
+      reinterpret_cast<std::byte**>(machine.allocate(call.operands.size() * sizeof(std::byte*), "binding table"));
+  std::vector<std::byte*> places;
+  for (std::size_t i = 0; i < call.operands.size(); ++i) {
+    const Operand& operand = call.operands[i];
+    std::byte* data = nullptr;
+    if (operand.data != nullptr) {
+      data = machine.allocate(operand.bytes, "operand " + std::to_string(i));
+      std::memcpy(data, operand.data, operand.bytes);
+    }
+    places.push_back(data);
+    table[i] = data == nullptr ? nullptr : data - 64 * i;
+    const bool bound = data != nullptr && (i + static_cast<std::size_t>(parts)) % 2 == 0;
+    addresses.push_back(bound ? cuda::Address{nullptr, table + i, 64 * i} : cuda::Address{data, nullptr, 0});
+  }
+  const cuda::Launch launch = cuda::simt_checked::launch_of(static_cast<KernelId>(kernel.id));
+  ASSERT_NE(launch, nullptr) << kernel.name;
+  EXPECT_EQ(launch({params, addresses.data(), {}, nullptr}), 0);
+  for (const simt::Finding& finding : machine.take_findings()) ADD_FAILURE() << finding.text;
+  for (std::size_t i = 0; i < call.operands.size(); ++i) {
+    if (places[i] != nullptr) std::memcpy(call.operands[i].data, places[i], call.operands[i].bytes);
+  }
+}
+#else
+inline constexpr bool kOnSimt = false;  // there a thread is a fibre, and an access is judged: tests are smaller
+inline constexpr int kMostParts = 3;
+inline void run_kernel(const Kernel& kernel, const void* params, CallOperands& call, int parts) {
+  for (int part = parts - 1; part >= 0; --part) kernel.run(params, call.operands.data(), part, parts);
+}
+#endif
+
+#if defined(TAKT_TEST_SIMT)
+// Output bytes of a CUDA kernel, by the SIMT harness with every access judged; `parts` stands for an order of blocks
+// and threads. Operands lie behind the binding table for every other one.
 inline Bytes run(Target target, const Call& call, const std::vector<Bytes>& inputs, int parts, const Bytes& before = {},
                  int alias = -1) {
   const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(call.id));

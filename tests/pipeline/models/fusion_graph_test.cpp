@@ -13,21 +13,12 @@
 #include "pipeline/messages/messages.h"
 #include "runtime/exec/session.h"
 #include "runtime/memory/aligned_buffer.h"
+#include "tests/pipeline/models/fusion_jobs.h"
 
 namespace takt::pipeline {
 namespace {
 
-using kernels::ListSource;
 using ::testing::ElementsAre;
-
-std::vector<ListSource> lidar_and_radar() {
-  ListSource lidar, radar;
-  radar.modality = 1;
-  radar.sensor = 3;
-  radar.x = 3.5;
-  radar.bearing_sigma = 0.03;
-  return {lidar, radar};
-}
 
 TEST(FusionGraph, IsMadeOfTaktsOperators) {
   const auto graph = fusion_graph({}, lidar_and_radar(), 3);
@@ -58,62 +49,6 @@ TEST(FusionGraph, PlansAreTheSameAndKeepTheStateAcrossParameters) {
   const auto d = compile_fusion(other, lidar_and_radar(), 3, {1});
   ASSERT_TRUE(d);
   EXPECT_NE((*a)->description().state_schema, (*d)->description().state_schema);
-}
-
-// Bytes of a job's inputs by name.
-class Job {
- public:
-  explicit Job(const ir::Graph& graph) {
-    for (const ir::ValueId id : graph.inputs) {
-      values_[graph[id].name] = ir::Constant::allocate(graph[id].type->dtype, graph[id].type->shape);
-    }
-  }
-  template <class T>
-  T* at(const std::string& name) {
-    return reinterpret_cast<T*>(values_.at(name).bytes.data());
-  }
-  [[nodiscard]] std::vector<ir::Constant> in_order(const ir::Graph& graph) const {
-    std::vector<ir::Constant> out;
-    for (const ir::ValueId id : graph.inputs) out.push_back(values_.at(graph[id].name));
-    return out;
-  }
-
- private:
-  std::map<std::string, ir::Constant> values_;
-};
-
-// Cars on three lanes, seen by both sensors in turn; in some jobs one is absent, or late.
-Job job_of(const ir::Graph& graph, int n, std::mt19937& random) {
-  Job job(graph);
-  const auto noise = [&] { return 0.2F * (static_cast<float>(random() % 1000) / 500 - 1); };
-  const std::int64_t now = (n + 1) * std::int64_t{100'000'000};
-  for (int k = 0; k < 2; ++k) {
-    const std::string name = std::to_string(k);
-    const bool there = (n + k) % 5 != 0;
-    job.at<std::int64_t>("stamps")[k] =
-        there ? now - 40'000'000 + 20'000'000 * k - (n % 7 == 3 ? 90'000'000 : 0) : kernels::kNever;
-    job.at<std::int64_t>("list_rows_" + name)[1] = there ? k : -1;
-    if (!there) continue;
-    auto& list = *job.at<ObjectList>("list_" + name);
-    for (int i = 0; i < 20; ++i) {
-      Object& o = list.objects[i];
-      o.x = 6.0F * static_cast<float>(i) - 50 + 0.3F * static_cast<float>(n * (i % 3)) + noise();
-      o.y = 4.0F * static_cast<float>(i % 3) - 4 + noise();
-      o.flags = kHasPosition | (k == 0 ? std::uint32_t{kHasBox} : std::uint32_t{kHasRangeRate});
-      o.length = 4.4F, o.width = 1.8F, o.height = 1.5F, o.yaw = noise();
-      o.object_class = ObjectClass::kVehicle;
-      o.ray_x = 1;
-      o.range_rate = static_cast<float>(i % 3) * 3;
-    }
-    job.at<std::int64_t>("list_rows_" + name)[0] = 20;
-  }
-  job.at<std::int64_t>("stamps")[2] = now;
-  *job.at<std::int64_t>("ego_stamp") = n % 3 == 0 ? kernels::kNever : now - 5'000'000;
-  auto& ego = *job.at<kernels::EgoReading>("ego_sample");
-  ego = {};
-  ego.position[0] = 1.2 * n;
-  ego.velocity[0] = 12;
-  return job;
 }
 
 void compare_with_interpreter(kernels::MotionModel motion, int parts) {
