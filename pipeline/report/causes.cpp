@@ -149,6 +149,7 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
       }
       if (record.reason == Reason::kNoCredit) return "not started: no output chunk was free within the plan";
       if (record.reason == Reason::kArena) return "not started: the arena that it shares was still in use";
+      if (record.reason == Reason::kDevice) return "not started: its device is lost";
       if (record.reason == Reason::kSkipNext) return "not started: the job before overran, and the policy is skip_next";
       return "not started";
     case JobClass::kMissing:
@@ -185,6 +186,7 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
       return overrun_text(run, record) + ((record.flags & sched::kFlagIsolated) != 0 ? "; lost its core" : "") +
              ((record.flags & sched::kFlagDiscarded) != 0 ? "; output discarded" : "") + host_evidence(run, record);
     case JobClass::kLate:
+      if (record.reason == Reason::kDevice) return "nothing to publish: its device refused the work or was lost";
       if ((record.flags & sched::kFlagDiscarded) != 0) {
         return "its output was too late for its slack and was discarded" + host_evidence(run, record);
       }

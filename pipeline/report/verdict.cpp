@@ -265,6 +265,8 @@ class ChainJudge {
         broken(Assumption::kCredit, "skipped: no output chunk was free");
       } else if (record.reason == Reason::kArena) {
         broken(Assumption::kWorkerFree, "skipped: the arena that it shares was still in use");
+      } else if (record.reason == Reason::kDevice) {
+        broken(Assumption::kDevice, "skipped: its device is lost");
       } else if (record.reason == Reason::kSkipNext) {
         broken(Assumption::kBudget, "skipped by its policy, because the job before overran");
       } else {
@@ -285,7 +287,9 @@ class ChainJudge {
       broken(Assumption::kBudget, "took " + ms_text({record.completion - record.actual_start}) + " of a budget of " +
                                       ms_text(budget_of(run_, record)) + host_evidence(run_, record));
     }
-    if ((record.flags & sched::kFlagDiscarded) != 0 || record.published == 0) {
+    if (record.reason == Reason::kDevice) {
+      broken(Assumption::kDevice, "its device refused the work or was lost: nothing was published");
+    } else if ((record.flags & sched::kFlagDiscarded) != 0 || record.published == 0) {
       broken(Assumption::kPublish, "its late output was discarded");
     } else if ((record.flags & sched::kFlagLate) != 0) {
       broken(Assumption::kPublish, "published " + ms_text({record.publication - record.slot_end}) +
@@ -748,6 +752,7 @@ const char* name_of(Assumption assumption) {
     case Assumption::kArrival: return "arrival outside its model";
     case Assumption::kPeriod: return "sample gap";
     case Assumption::kPhase: return "stamp off its phase";
+    case Assumption::kDevice: return "device failed";
     case Assumption::kSubscriber: return "undeclared subscriber";
   }
   return "";

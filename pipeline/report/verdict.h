@@ -29,10 +29,11 @@ enum class Assumption : std::uint8_t {
   kArrival,         // arrival - stamp lies within the rig's arrival model
   kPeriod,          // the next sample comes within the rig's period
   kPhase,           // the stamp keeps its phase to the table
+  kDevice,          // the device of a stage takes its work and does it
   kSubscriber,      // nobody subscribes to a timed topic but the declared clients
 };
 const char* name_of(Assumption assumption);  // the broken form, in words: "late start"
-inline constexpr std::size_t kAssumptions = 12;
+inline constexpr std::size_t kAssumptions = 13;
 
 // One broken assumption.
 struct Broken {

@@ -26,6 +26,7 @@ const char* name_of(Reason reason) {
     case Reason::kFill: return "fill";
     case Reason::kArena: return "arena";
     case Reason::kSkipNext: return "skip_next";
+    case Reason::kDevice: return "device";
   }
   return "unknown";
 }
@@ -34,7 +35,7 @@ void classify(JobRecord& record, const JobLimits& limits) {
   if (record.actual_start == kNever) {
     const bool skipped = record.reason == Reason::kNone || record.reason == Reason::kPreviousRunning ||
                          record.reason == Reason::kNoCredit || record.reason == Reason::kArena ||
-                         record.reason == Reason::kSkipNext;
+                         record.reason == Reason::kSkipNext || record.reason == Reason::kDevice;
     record.job_class = skipped ? JobClass::kSkipped : JobClass::kMissing;
     return;
   }

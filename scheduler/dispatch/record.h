@@ -40,9 +40,10 @@ enum class Reason : std::uint8_t {
   kFill,             // missing: before the first job of the producer
   kArena,            // skipped: the arena that it shares is still in use
   kSkipNext,         // skipped: the job before it overran, and that is the stage's policy
+  kDevice,           // skipped: its device is lost; of a job that ran: its device refused the work or was lost
 };
 const char* name_of(Reason reason);
-inline constexpr std::size_t kReasons = 10;
+inline constexpr std::size_t kReasons = 11;
 
 inline constexpr std::size_t kMaxInputs = 8;
 
@@ -98,7 +99,8 @@ struct JobLimits {
 };
 
 // Sets the timing flags and the class of a finished record from its times, flags and reason. A job that did not start
-// is skipped when the reason is kNone, kPreviousRunning, kNoCredit, kArena or kSkipNext, else missing. Pure.
+// is skipped when the reason is kNone, kPreviousRunning, kNoCredit, kArena, kSkipNext or kDevice, else missing.
+// Pure.
 void classify(JobRecord& record, const JobLimits& limits);
 
 }  // namespace takt::sched
