@@ -69,6 +69,8 @@ struct ScheduleOptions {
   std::string budgets;               // "" = declared budgets
   std::vector<std::string> what_if;  // "stage.budget=+20%"
   std::vector<std::string> models;   // "stage=FILE", "stage/variant=FILE"
+  pipeline::DevicePlace device;      // what networks run on
+  std::string board;                 // another board file than the pipeline names
   std::uint64_t seed = 1;
   std::uint64_t nodes = sched::SynthesisOptions{}.node_limit;
 };

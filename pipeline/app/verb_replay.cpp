@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "pipeline/app/app.h"
+#include "pipeline/app/devices.h"
 #include "pipeline/app/numbers.h"
 #include "pipeline/app/outputs.h"
 #include "pipeline/app/replay_keys.h"
@@ -37,6 +38,7 @@ struct Options {
   double duration_s = 0;
   std::uint64_t loop = 1;
   std::string faults;
+  std::string device = "cpu", device_memory;
 };
 
 constexpr Duration kSeek = seconds(5);
@@ -162,7 +164,7 @@ Result<Prepared> prepare_again(const Options& options) {
   TAKT_ASSIGN(pipeline::RunData before, pipeline::load_run(options.reproduce));
   Prepared out;
   TAKT_ASSIGN(const pipeline::ModelFiles models, model_files(options.schedule.models));
-  TAKT_ASSIGN(out.admitted.config, pipeline::load_pipeline(options.schedule.pipeline, models));
+  TAKT_ASSIGN(out.admitted.config, pipeline::load_pipeline(options.schedule.pipeline, models, options.schedule.device));
   TAKT_RETURN_IF_ERROR(same_inputs(before, options, out.admitted.config));
   TAKT_RETURN_IF_ERROR(same_pipeline(before, options, out.admitted.config.problem));
   if (before.faults) {
@@ -405,10 +407,16 @@ int run(const Options& options) {
   if (options.paused && !(options.lockstep && controls.keys)) {
     return report_error({Code::kUsage, "--paused needs --lockstep and a terminal, whose keys go on"});
   }
+  Options placed = options;
+  if (Result<pipeline::DevicePlace> device = open_device(options.device, options.device_memory); device) {
+    placed.schedule.device = *std::move(device);
+  } else {
+    return report_error(device.error());
+  }
   // The run folder first: when it cannot be written, nothing is computed in vain.
   Result<OutputFolder> folder_made = OutputFolder::make(options.out);
   if (!folder_made) return report_error(folder_made.error());
-  const Result<Prepared> prepared = prepare(options);
+  const Result<Prepared> prepared = prepare(placed);
   if (!prepared) return report_error(prepared.error());
 
   if (options.paused) {
@@ -537,6 +545,13 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--exclude", options->view.exclude, "no sensors whose topic matches (repeatable)");
   verb->add_option("--remap", options->remap, "topic_in_log:=topic_of_rig (repeatable)");
   verb->add_flag("--paused", options->paused, "begin paused; --lockstep on a terminal only");
+  verb->add_option("--device", options->device,
+                   "where networks run: cpu, cuda (or cuda:N: that GPU of NVIDIA), cuda-host (CUDA kernels on the CPU: "
+                   "slow, in builds with tests only)")
+      ->capture_default_str();
+  verb->add_option("--device-memory", options->device_memory,
+                   "in-place (the device reads chunks where they lie) or copied; default: what the device is made for")
+      ->check(CLI::IsMember({"in-place", "copied"}));
   verb->add_option("--transport", options->transport, "iceoryx (shared memory) or local (in process)")
       ->check(CLI::IsMember({"iceoryx", "local"}))
       ->capture_default_str();

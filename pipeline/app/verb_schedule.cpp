@@ -95,14 +95,14 @@ Result<Asked> ask(const ScheduleOptions& options) {
   pipeline::PipelineConfig config;
   if (sched::is_problem_file(options.pipeline)) {
     // A problem by itself: nothing but its schedule can be asked for.
-    TAKT_ASSIGN(sched::LoadedProblem loaded, sched::load_problem_and_modes(options.pipeline));
+    TAKT_ASSIGN(sched::LoadedProblem loaded, sched::load_problem_and_modes(options.pipeline, options.board));
     config.problem = std::move(loaded.problem);
     config.modes = std::move(loaded.modes);
     config.name = config.problem.name;
     config.file = options.pipeline;
   } else {
     TAKT_ASSIGN(const pipeline::ModelFiles models, model_files(options.models));
-    TAKT_ASSIGN(config, pipeline::load_pipeline(options.pipeline, models));
+    TAKT_ASSIGN(config, pipeline::load_pipeline(options.pipeline, models, options.device, options.board));
   }
   std::string other_machine;
   if (!options.budgets.empty()) {
@@ -295,7 +295,8 @@ int check_board_bundle(const Options& options) {
 
 // An output that is an input, or another output, would be lost.
 Status check_outputs(const Options& options) {
-  std::vector<std::string> taken{options.schedule.pipeline, options.schedule.budgets, options.check};
+  std::vector<std::string> taken{options.schedule.pipeline, options.schedule.budgets, options.schedule.board,
+                                 options.check};
   for (const std::string& out : {options.certificate, options.html, options.bundle}) {
     for (const std::string& other : taken) {
       std::error_code error;
@@ -429,6 +430,9 @@ void add_schedule(CLI::App& app, Command& chosen) {
   CLI::App* verb =
       app.add_subcommand("schedule", "Does the pipeline fit? Table, bounds and slack, or the reason why not");
   add_schedule_options(*verb, options->schedule);
+  verb->add_option("--board", options->schedule.board,
+                   "another board than the file names, for example configs/boards/orin_nx.yaml")
+      ->check(file_name());
   verb->add_option("--time", options->seconds,
                    "limit of the search in seconds as well: not reproducible, and marked so")
       ->check(number_in(0.001, 1e9));

@@ -74,6 +74,9 @@ void read_variants(const YamlNode& list, const std::string& pipeline_file, std::
     variant.name = items[v].at("name").text();
     const auto type = items[v].find("type");
     variant.type = type ? type->one_of(stage_types()) : out.type;
+    const auto place = items[v].find("device");
+    variant.on_device = variant.type == "camera_network" && !place;
+    if (place) (void)place->one_of({"cpu"});
     const auto model = items[v].find("model");
     if (variant.type == "camera_network" || variant.type == "lidar_network") {
       if (!model) items[v].error("a variant of type " + variant.type + " needs 'model', the file of its model");
@@ -94,7 +97,7 @@ const sensors::RigSensor* sensor_of(const StageConfig& stage, sensors::SensorKin
 
 // The plan and the contract of a variant. Without a sensor of the right kind neither: creating the stage says so.
 Status compile_variant(const StageConfig& stage, const std::string& contract_file, const std::string& model_file,
-                       const std::vector<std::uint16_t>& parts, VariantConfig* variant) {
+                       const std::vector<std::uint16_t>& parts, kernels::Target target, VariantConfig* variant) {
   if (variant->type == "lidar_network") {
     const sensors::RigSensor* lidar = sensor_of(stage, sensors::SensorKind::kLidar);
     if (lidar == nullptr) return {};
@@ -106,7 +109,7 @@ Status compile_variant(const StageConfig& stage, const std::string& contract_fil
   const sensors::RigSensor* camera = sensor_of(stage, sensors::SensorKind::kCamera);
   if (camera == nullptr || !camera->camera) return {};
   TAKT_ASSIGN(ModelContract contract, load_model(contract_file, model_file));
-  TAKT_ASSIGN(variant->plan, compile_model(contract, picture_of(*camera->camera, stage.pixel_format), parts));
+  TAKT_ASSIGN(variant->plan, compile_model(contract, picture_of(*camera->camera, stage.pixel_format), parts, target));
   variant->model = std::make_shared<const ModelContract>(std::move(contract));
   return {};
 }
@@ -169,20 +172,27 @@ Status PipelineConfig::compile_fusion_stage(std::size_t stage, const sched::Vari
 }
 
 Result<std::unique_ptr<Stage>> PipelineConfig::create(std::size_t stage, std::size_t variant,
-                                                       std::span<std::byte> arena) const {
+                                                      std::span<std::byte> arena,
+                                                      const std::shared_ptr<exec::Accelerator>& accelerator) const {
   const VariantConfig& chosen = stages[stage].variant(problem.stages[stage].variants[variant].name);
   StageSpec spec = spec_of(stage, chosen);
   spec.arena = arena;
+  if (chosen.on_device) {
+    spec.accelerator = accelerator ? accelerator : std::make_shared<exec::Accelerator>(device.device, device.exchange);
+  }
   return create_stage(spec, params_[stage]);
 }
 
-Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files) {
+Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files,
+                                     const DevicePlace& device, const std::string& board_file) {
   TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
   const YamlNode root = document.root();
   PipelineConfig config;
   config.file = path;
+  config.device = device;
   config.name = root.at("name").text();
   config.board_file = beside(path, root.at("board").text());
+  if (!board_file.empty()) config.board_file = board_file;
   config.rig_file = beside(path, root.at("rig").text());
   if (config.board_file.empty() || config.rig_file.empty()) {
     TAKT_RETURN_IF_ERROR(document.finish());
@@ -262,7 +272,9 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
     for (const std::string& key : {stage.name, stage.name + "/" + planned.name}) {
       if (const auto given = model_files.find(key); given != model_files.end()) file = given->second;
     }
-    TAKT_RETURN_IF_ERROR(compile_variant(stage, model.contract, file, parts_of(planned), &variant));
+    variant.on_device = variant.on_device && device.device;
+    TAKT_RETURN_IF_ERROR(compile_variant(stage, model.contract, file, parts_of(planned),
+                                         variant.on_device ? device.target : kernels::best_target(), &variant));
   }
   for (std::size_t s = 0; s < config.stages.size(); ++s) {
     for (const sched::Variant& planned : config.problem.stages[s].variants) {

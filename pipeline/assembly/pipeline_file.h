@@ -12,6 +12,7 @@
 #include "pipeline/stages/stage.h"
 #include "runtime/base/status.h"
 #include "runtime/base/yaml.h"
+#include "runtime/exec/offload.h"
 #include "scheduler/model/model.h"
 #include "scheduler/model/modes.h"
 #include "sensors/rig/rig.h"
@@ -26,6 +27,14 @@ struct VariantConfig {
   // of its graph.
   std::shared_ptr<const ModelContract> model;
   std::shared_ptr<const plan::Plan> plan;
+  bool on_device = false;  // the plan is for PipelineConfig::device
+};
+
+// What networks run on instead of the cores, and how chunks get there. Without a device: on the cores.
+struct DevicePlace {
+  std::shared_ptr<device::Device> device;
+  kernels::Target target = kernels::Target::kCudaSm87;  // that it can run
+  exec::Exchange exchange = exec::Exchange::kInPlace;
 };
 
 // The perception side of a stage; its scheduling side is Problem::stages[i].
@@ -50,21 +59,28 @@ struct PipelineConfig {
   sched::Problem problem;               // problem.sensors[i] is rig sensor i
   std::optional<sched::ModeSet> modes;  // where the file declares any
   std::vector<StageConfig> stages;      // by stage, as in problem.stages
+  DevicePlace device;
 
   // Creates the stage in the given variant; allocates everything it will ever use, but a plan's arena if one is given.
-  [[nodiscard]] Result<std::unique_ptr<Stage>> create(std::size_t stage, std::size_t variant,
-                                                      std::span<std::byte> arena = {}) const;
+  // `accelerator`: of this pipeline's device, for a variant that runs on it; nullptr: one that knows no chunks.
+  [[nodiscard]] Result<std::unique_ptr<Stage>> create(
+      std::size_t stage, std::size_t variant, std::span<std::byte> arena = {},
+      const std::shared_ptr<exec::Accelerator>& accelerator = nullptr) const;
   [[nodiscard]] const YamlNode& params(std::size_t stage) const { return params_[stage]; }
 
  private:
   [[nodiscard]] StageSpec spec_of(std::size_t stage, const VariantConfig& chosen) const;
   Status compile_fusion_stage(std::size_t stage, const sched::Variant& planned);
-  friend Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files);
+  friend Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files,
+                                              const DevicePlace& device, const std::string& board_file);
   std::vector<YamlNode> params_;  // by stage
 };
 
 // Reads the pipeline file, its rig, its board and its models, compiles the models, and creates every stage variant
-// once, so that every error of every file is reported here (kConfiguration) and none later.
-Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files = {});
+// once, so that every error of every file is reported here (kConfiguration) and none later. With a `device` the
+// networks of cameras are compiled for it, but in variants that say `device: cpu`. `board_file`: another one than the
+// file names.
+Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files = {},
+                                     const DevicePlace& device = {}, const std::string& board_file = "");
 
 }  // namespace takt::pipeline

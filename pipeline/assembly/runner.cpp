@@ -23,6 +23,7 @@
 #include "pipeline/report/record_index.h"
 #include "pipeline/report/results.h"
 #include "pipeline/report/text.h"
+#include "runtime/exec/offload.h"
 #include "runtime/exec/session.h"
 #include "runtime/memory/aligned_buffer.h"
 #include "runtime/memory/alloc_guard.h"
@@ -144,6 +145,7 @@ class StatusTopic {
 // Everything a run consists of, destroyed in the right order: ports before the transport.
 struct Assembly {
   std::unique_ptr<transport::Transport> transport;
+  std::shared_ptr<exec::Accelerator> accelerator;  // has been shown the transport's memory
   std::unique_ptr<StatusTopic> status;
   std::unique_ptr<Relay> relay;
   std::vector<std::unique_ptr<SensorFeed>> feeds;
@@ -234,7 +236,8 @@ Result<std::vector<memory::AlignedBuffer>> shared_arenas(const PipelineConfig& c
 // The admitted variant of a stage, and the one that it may degrade to.
 Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const PipelineConfig& config,
                                                                      const sched::Schedule& schedule, std::size_t s,
-                                                                     const std::vector<memory::AlignedBuffer>& arenas) {
+                                                                     const std::vector<memory::AlignedBuffer>& arenas,
+                                                                     const std::shared_ptr<exec::Accelerator>& device) {
   const sched::Stage& stage = config.problem.stages[s];
   const sched::Choice& choice = schedule.choices[s];
   std::vector<std::uint32_t> indices{choice.variant};
@@ -246,7 +249,7 @@ Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const Pipel
     const sched::Variant& variant = stage.variants[v];
     const std::span<std::byte> arena =
         variant.arena_mutex ? arenas[*variant.arena_mutex].span() : std::span<std::byte>{};
-    TAKT_ASSIGN(auto created, config.create(s, v, arena));
+    TAKT_ASSIGN(auto created, config.create(s, v, arena, device));
     const exec::Session* const session = created->session();
     const bool state = created->keeps_state() || (session != nullptr && !session->plan().description().states.empty());
     if (indices.size() > 1 && state) {
@@ -256,11 +259,35 @@ Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const Pipel
     }
     std::vector<Duration> worst_case;
     for (const sched::Budget& budget : variant.budgets) {
-      if (budget.cores == choice.budget.cores) worst_case = budget.steps;
+      // A job on a device is one phase: between its steps nobody can give it up.
+      if (budget.cores == choice.budget.cores && created->offload() == nullptr) worst_case = budget.steps;
     }
     out.push_back({v, std::move(created), std::move(worst_case)});
   }
   return out;
+}
+
+// What the networks of this run ran on, and what that took.
+std::string device_note(const exec::Accelerator& accelerator, kernels::Target target, std::uint64_t free_before,
+                        std::uint64_t free_loaded, const std::vector<const exec::Offload*>& offloads) {
+  std::uint64_t copied = 0;
+  Duration launch, on_device;
+  for (const exec::Offload* offload : offloads) {
+    copied += offload->copied_bytes();
+    launch = std::max(launch, offload->longest_launch());
+    on_device = std::max(on_device, offload->longest_on_device());
+  }
+  const bool in_place = accelerator.exchange() == exec::Exchange::kInPlace;
+  std::string text = "networks ran on device " + accelerator.device().properties().name + " (plans for " +
+                     kernels::name_of(target) + "), which " +
+                     (in_place ? "reads chunks in place" : "works on copies of chunks") + ": " +
+                     std::to_string(copied) + " bytes copied, a job handed over within " + ms_text(launch) +
+                     " and done within " + ms_text(on_device) + " of its time";
+  if (free_before > 0) {
+    text += "; " + std::to_string(free_before >> 20) + " MiB of its memory were free before, " +
+            std::to_string(free_loaded >> 20) + " MiB with all plans loaded";
+  }
+  return text;
 }
 
 constexpr Duration kCalibration = milliseconds(300);
@@ -432,12 +459,18 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
 
   // Stages allocate everything now.
   TAKT_ASSIGN(const std::vector<memory::AlignedBuffer> arenas, shared_arenas(config));
+  std::shared_ptr<exec::Accelerator> accelerator;
+  const std::uint64_t free_before = config.device.device ? config.device.device->free_bytes() : 0;
+  std::vector<const exec::Offload*> offloads;  // of all variants. The hosts own them
+  if (config.device.device) {
+    accelerator = std::make_shared<exec::Accelerator>(config.device.device, config.device.exchange);
+  }
   std::vector<std::vector<PipelineStageHost::VariantStage>> created;
   std::vector<std::uint64_t> output_bytes;
   std::vector<exec::Session*> sessions;       // by stage; null for plain code. The hosts own the stages
   std::vector<const exec::CountLog*> counts;  // the same
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    TAKT_ASSIGN(auto variants, create_variants(config, schedule, s, arenas));
+    TAKT_ASSIGN(auto variants, create_variants(config, schedule, s, arenas, accelerator));
     const Stage& stage = *variants.front().stage;
     sessions.push_back(variants.front().stage->session());
     counts.push_back(variants.front().stage->counts());
@@ -445,10 +478,13 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     if (sessions.back() != nullptr && options.non_finite) TAKT_RETURN_IF_ERROR(sessions.back()->watch(true));
     output_bytes.push_back(stage.output_bytes());
     for (const auto& variant : variants) {
+      if (variant.stage->offload() != nullptr) offloads.push_back(variant.stage->offload());
       output_bytes.back() = std::max(output_bytes.back(), variant.stage->output_bytes());
     }
     created.push_back(std::move(variants));
   }
+
+  const std::uint64_t free_loaded = accelerator ? accelerator->device().free_bytes() : 0;
 
   // What this machine does to threads that only sleep, while nothing else of the run is there yet.
   if (!options.lockstep) {
@@ -476,6 +512,11 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   }
   TAKT_ASSIGN(assembly.transport, transport::make_transport(transport_spec));
   process_faults.transport_stands();
+  assembly.accelerator = std::move(accelerator);
+  if (assembly.accelerator) {
+    TAKT_ASSIGN(const auto blocks, assembly.transport->memory());
+    for (const std::span<std::byte> block : blocks) TAKT_RETURN_IF_ERROR(assembly.accelerator->lend(block));
+  }
   RunContext context;
   context.run = run_token;
   context.schedule = schedule.hash().low;
@@ -719,6 +760,13 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   for (const sensors::ClockFinding& finding : opened.findings) {
     data.environment.warnings.push_back(std::string("clock check, ") + sensors::name_of(finding.fault) + ": " +
                                         finding.text);
+  }
+  if (assembly.accelerator) {
+    data.schedule_notes.push_back(
+        device_note(*assembly.accelerator, config.device.target, free_before, free_loaded, offloads));
+    if (const char* reason = assembly.accelerator->device().lost()) {
+      warnings.push_back("device " + assembly.accelerator->device().properties().name + ": " + reason);
+    }
   }
   for (const std::string& note : opened.notes) data.schedule_notes.push_back(note);
   for (const std::string& note : log->notes()) data.schedule_notes.push_back(note);

@@ -2,6 +2,8 @@
 
 #include <ctime>
 
+#include "runtime/exec/offload.h"
+
 namespace takt::pipeline {
 namespace {
 
@@ -152,6 +154,15 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
         break;
     }
   }
+  current_ = &variants_.front();
+  for (VariantStage& variant : variants_) {
+    if (variant.index == job.variant) current_ = &variant;
+  }
+  const exec::Offload* const offload = current_->stage->offload();
+  if (offload != nullptr && offload->session().device().lost() != nullptr) {
+    complete = false;
+    record.reason = Reason::kDevice;
+  }
   if (complete) {
     loan_ = publisher_->loan();
     if (!loan_) record.reason = Reason::kNoCredit;
@@ -161,10 +172,6 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
       if (port.samples) port.samples->undo_use();
     }
     return false;
-  }
-  current_ = &variants_.front();
-  for (VariantStage& variant : variants_) {
-    if (variant.index == job.variant) current_ = &variant;
   }
   *loan_.header = {};
   stage_job_ = {};
@@ -202,6 +209,12 @@ void PipelineStageHost::run(const sched::Job& job, int part, sched::Gang& gang) 
 }
 
 void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record) {
+  if (stage_job_.failed) {
+    discard(job);
+    record.reason = Reason::kDevice;
+    record.flags |= sched::kFlagDiscarded;
+    return;
+  }
   transport::ChunkHeader& header = *loan_.header;
   header.run = context_.run;
   header.schedule = context_.schedule;

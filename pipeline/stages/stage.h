@@ -25,7 +25,9 @@ namespace takt::plan {
 class Plan;
 }
 namespace takt::exec {
+class Accelerator;
 class CountLog;
+class Offload;
 class Session;
 class StateStore;
 }  // namespace takt::exec
@@ -48,6 +50,7 @@ struct StageJob {
   transport::ChunkHeader* output_header = nullptr;
   std::byte* output = nullptr;
   bool repaired = false;  // out: a bad frame was repaired or left out by a stated rule
+  bool failed = false;    // out: the stage's device refused the work or was lost; there is nothing to publish
 };
 
 class Stage {
@@ -66,6 +69,8 @@ class Stage {
   // Fills chunks with the most expensive input of the declared capacity, for `takt profile`; input i of `inputs`.
   virtual void adversarial_input(std::size_t input, std::uint32_t seed, transport::ChunkHeader& header,
                                  std::span<std::byte> payload) const = 0;
+  // Of a plan on a device beside the cores; nullptr: there is none. Once the device is lost, no job can run.
+  [[nodiscard]] virtual const exec::Offload* offload() const { return nullptr; }
   // The plan it runs, with the times of its steps; nullptr for stages that are plain code.
   [[nodiscard]] virtual exec::Session* session() { return nullptr; }
   // What that plan counted, job by job; nullptr: nothing.
@@ -96,7 +101,9 @@ struct StageSpec {
   std::shared_ptr<exec::StateStore> state;
   std::shared_ptr<const ModelContract> model;
   sensors::PixelFormat pixel_format = sensors::PixelFormat::kRgb8;
-  std::span<std::byte> arena;  // for the plan, shared with stages that never run at the same time; empty: one of its own
+  std::span<std::byte>
+      arena;  // for the plan, shared with stages that never run at the same time; empty: one of its own
+  std::shared_ptr<exec::Accelerator> accelerator;  // where the plan is for a device and not for the cores
 };
 Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNode& params);
 

@@ -1,5 +1,6 @@
 #include "runtime/exec/offload.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -123,7 +124,7 @@ Offload::Outcome Offload::run(std::span<const std::span<const std::byte>> chunks
   const bool taken = hand_over(chunks);
   stream_->mark(*end_);
   ++jobs_;
-  launch_time_ = host_now() - start;
+  longest_launch_ = std::max(longest_launch_, host_now() - start);
   device::Progress progress = end_->poll();
   while (progress == device::Progress::kPending) {
     nap();
@@ -132,7 +133,7 @@ Offload::Outcome Offload::run(std::span<const std::span<const std::byte>> chunks
   session_->poll();
   if (progress == device::Progress::kLost || accelerator_->device().lost() != nullptr) return Outcome::kLost;
   if (!taken) return Outcome::kRefused;
-  device_time_ = end_->since(*begin_);
+  longest_on_device_ = std::max(longest_on_device_, end_->since(*begin_));
   return Outcome::kDone;
 }
 

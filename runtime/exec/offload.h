@@ -74,10 +74,10 @@ class Offload {
   // for it keeps chunk, arena and state in quarantine.
   Outcome run(std::span<const std::span<const std::byte>> chunks);
 
-  // Of the last job: until everything was handed over, by the host's clock; between its first and last piece of work,
-  // by the device's.
-  [[nodiscard]] Duration launch_time() const { return launch_time_; }
-  [[nodiscard]] Duration device_time() const { return device_time_; }
+  // The longest of all jobs: until everything was handed over, by the host's clock; between its first and last piece of
+  // work, by the device's.
+  [[nodiscard]] Duration longest_launch() const { return longest_launch_; }
+  [[nodiscard]] Duration longest_on_device() const { return longest_on_device_; }
   // Between chunks or results and buffers of the device, in all jobs.
   [[nodiscard]] std::uint64_t copied_bytes() const { return copied_bytes_; }
 
@@ -107,7 +107,7 @@ class Offload {
   std::unique_ptr<device::Stream> stream_;  // last: its destruction waits for work on what stands above
   std::uint64_t jobs_ = 0;
   std::uint64_t copied_bytes_ = 0;
-  Duration launch_time_, device_time_;
+  Duration longest_launch_, longest_on_device_;
 };
 
 }  // namespace takt::exec

@@ -488,6 +488,19 @@ class IceoryxTransport final : public Transport {
     return use;
   }
 
+  // One segment for this user, as segment_config() asks for it. A chunk that nobody sees tells where it is mapped.
+  Result<std::vector<std::span<std::byte>>> memory() override {
+    auto chunk = core_->probe->tryAllocateChunk(1, 1);
+    if (chunk.has_error()) {
+      return fail(Code::kEnvironment, "the segment of chunks cannot be found: iceoryx gives no chunk");
+    }
+    const auto segment = iox::rp::BaseRelativePointer::searchId(chunk.value());
+    auto* const base = static_cast<std::byte*>(iox::rp::BaseRelativePointer::getBasePtr(segment));
+    core_->probe->releaseChunk(chunk.value());
+    return std::vector{
+        std::span(base, iox::mepoo::MemoryManager::requiredChunkMemorySize(pool_config(core_->plan.pools)))};
+  }
+
  private:
   // What is not connected yet, in words; "" when everything is.
   [[nodiscard]] std::string unconnected() const {

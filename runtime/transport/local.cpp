@@ -40,6 +40,7 @@ class Memory {
     if (base_ != nullptr) ::munmap(base_, bytes_);
   }
   [[nodiscard]] std::byte* base() const { return base_; }
+  [[nodiscard]] std::span<std::byte> bytes() const { return {base_, bytes_}; }
 
  private:
   Memory() = default;
@@ -318,6 +319,12 @@ class LocalTransport final : public Transport {
       use[topic->pool].most_used += topic->most_used.load(std::memory_order_relaxed);
     }
     return use;
+  }
+
+  Result<std::vector<std::span<std::byte>>> memory() override {
+    std::vector<std::span<std::byte>> blocks;
+    for (const Memory& pool : core_->memory) blocks.push_back(pool.bytes());
+    return blocks;
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,9 @@ class Transport {
   [[nodiscard]] virtual std::vector<std::string> undeclared_subscribers() const = 0;
   [[nodiscard]] virtual const PoolPlan& pools() const = 0;
   [[nodiscard]] virtual std::vector<PoolUse> pool_use() const = 0;
+  // The mapped blocks that all chunks lie in, for whoever must know them beforehand (a device). They begin at a page
+  // and live as long as the transport. kEnvironment when they cannot be told. Before the run.
+  virtual Result<std::vector<std::span<std::byte>>> memory() = 0;
 };
 
 // Starts the back end. All checks come first: limits, another RouDi (kEnvironment, exit code 5), free shared memory.

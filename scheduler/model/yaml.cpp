@@ -548,8 +548,8 @@ bool is_problem_file(const std::string& path) {
   return document && document->root().is_map() && document->root().find("sensors").has_value();
 }
 
-Result<Problem> load_problem(const std::string& path) {
-  TAKT_ASSIGN(LoadedProblem loaded, load_problem_and_modes(path));
+Result<Problem> load_problem(const std::string& path, const std::string& board_file) {
+  TAKT_ASSIGN(LoadedProblem loaded, load_problem_and_modes(path, board_file));
   if (loaded.modes) {
     return fail(Code::kConfiguration,
                 path + ": it has modes, and one table is asked for; `takt schedule` answers for all");
@@ -557,16 +557,18 @@ Result<Problem> load_problem(const std::string& path) {
   return std::move(loaded.problem);
 }
 
-Result<LoadedProblem> load_problem_and_modes(const std::string& path) {
+Result<LoadedProblem> load_problem_and_modes(const std::string& path, const std::string& board_file) {
   TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
   const YamlNode root = document.root();
   const std::string name = root.at("name").text();
   const YamlNode board_node = root.at("board");
   Board board;
-  const std::filesystem::path board_path = std::filesystem::path(path).parent_path() / board_node.text();
-  Result<Board> loaded = load_board(board_path.string());
+  const std::filesystem::path own_board = std::filesystem::path(path).parent_path() / board_node.text();
+  Result<Board> loaded = load_board(board_file.empty() ? own_board.string() : board_file);
   if (loaded) {
     board = *std::move(loaded);
+  } else if (!board_file.empty()) {
+    return fail(std::move(loaded).error());
   } else {
     board_node.error("the board cannot be read: " + loaded.error().message);
   }

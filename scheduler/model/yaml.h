@@ -93,8 +93,8 @@ namespace takt::sched {
 //     - {name: camera, rate_hz: 30, delay_ms: [12, 15], drift_ppm: 100}               # free-running; or period_ms: 33
 //     - {name: lidar, rate_hz: 10, delay_ms: [2, 4], phase_ms: 10, phase_jitter_ms: 0.1}   # locked to the table
 //
-// kConfiguration with every error.
-Result<Problem> load_problem(const std::string& path);
+// kConfiguration with every error. `board_file`: another board than the file names; "": that one.
+Result<Problem> load_problem(const std::string& path, const std::string& board_file = "");
 // Whether a readable file is of this kind: only such files list sensors.
 bool is_problem_file(const std::string& path);
 std::vector<Sensor> read_sensors(const YamlNode& list);
@@ -123,7 +123,7 @@ struct LoadedProblem {
   Problem problem;
   std::optional<ModeSet> modes;
 };
-Result<LoadedProblem> load_problem_and_modes(const std::string& path);
+Result<LoadedProblem> load_problem_and_modes(const std::string& path, const std::string& board_file = "");
 
 // A budgets file (see budgets.h): kConfiguration with every error.
 Result<BudgetTable> load_budgets(const std::string& path);

@@ -152,6 +152,26 @@ TEST_F(Schedule, RefusesOptionsThatItWouldNotFollow) {
   EXPECT_EQ(takt({"schedule"}).code, 2);
 }
 
+TEST_F(Schedule, AnswersForAnotherBoardThanTheFileNames) {
+  const std::string file = kRoot + "/configs/schedules/orin.yaml";
+  const Answer agx = takt({"schedule", file});
+  EXPECT_EQ(agx.code, 0) << agx.err;
+  EXPECT_THAT(agx.out, HasSubstr("orin_agx"));
+  const Answer nano = takt({"schedule", file, "--board", kRoot + "/configs/boards/orin_nano.yaml"});
+  EXPECT_EQ(nano.code, 0) << nano.err;
+  EXPECT_THAT(nano.out, HasSubstr("orin_nano"));
+  EXPECT_THAT(nano.out, HasSubstr("gpu"));
+  const Answer pipeline = takt({"schedule", kPipeline, "--board", kRoot + "/configs/boards/orin_nx.yaml"});
+  EXPECT_EQ(pipeline.code, 0) << pipeline.err;
+  EXPECT_THAT(pipeline.out, HasSubstr("orin_nx"));
+  const Answer wrong = takt({"schedule", file, "--board", path("none.yaml")});
+  EXPECT_EQ(wrong.code, 4) << wrong.err;
+  EXPECT_THAT(wrong.err, HasSubstr("none.yaml"));
+  const Answer without = takt({"schedule", file, "--board", kRoot + "/configs/boards/generic2.yaml"});
+  EXPECT_EQ(without.code, 4) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("orin.yaml:"));
+}
+
 TEST_F(Schedule, ChecksABundleAndSaysWhatIsInIt) {
   const std::string file = path("modes.bundle");
   ASSERT_EQ(takt({"schedule", kRoot + "/configs/schedules/day_and_night.yaml", "--bundle", file}).code, 0);

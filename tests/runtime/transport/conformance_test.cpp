@@ -68,6 +68,27 @@ TEST_P(Conformance, LocationsOfDifferentChunksDiffer) {
   b->discard(third);
 }
 
+TEST_P(Conformance, AllChunksLieInTheBlocksThatItNames) {
+  start({topic("/a", 100, 2, {}), topic("/b", 5000, 1, {})});
+  const auto blocks = transport->memory();
+  ASSERT_TRUE(blocks) << blocks.error().message;
+  for (const char* name : {"/a", "/b"}) {
+    const auto port = publisher(name);
+    const Publisher::Loan loan = port->loan();
+    ASSERT_TRUE(loan);
+    std::byte* const end = loan.payload + port->payload_capacity() + kTailPadding;
+    EXPECT_TRUE(std::any_of(blocks->begin(), blocks->end(), [&](std::span<std::byte> block) {
+      return loan.payload >= block.data() && end <= block.data() + block.size();
+    })) << name;
+    port->discard(loan);
+  }
+  for (const std::span<std::byte> block : *blocks) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.data()) % 4096, 0u);
+    volatile std::byte& last = block.back();  // all of it is mapped: a device touches every page
+    last = last;
+  }
+}
+
 TEST_P(Conformance, KeepsOrder) {
   start({topic("/t", 64, 1, {{"s", 10, 1}})});
   auto out = publisher("/t");

@@ -47,6 +47,36 @@ TEST(Examples, EveryOneLoadsAndIsAnsweredWithProof) {
   EXPECT_FALSE(is_problem_file(std::string(TAKT_SOURCE_DIR) + "/configs/pipelines/sim.yaml"));
 }
 
+// The same problem on three modules: what a smaller one gets is a smaller variant, never a table that does not hold.
+TEST(Examples, OrinIsAdmittedOnEveryModule) {
+  const std::string root = std::string(TAKT_SOURCE_DIR) + "/configs/";
+  std::vector<std::int64_t> rates;
+  for (const char* board : {"orin_agx", "orin_nx", "orin_nano"}) {
+    const Result<Problem> problem =
+        load_problem(root + "schedules/orin.yaml", root + "boards/" + std::string(board) + ".yaml");
+    ASSERT_TRUE(problem) << problem.error().message;
+    EXPECT_EQ(problem->board.name, board);
+    ASSERT_EQ(problem->board.units.size(), 1U);
+    const Answer answer = synthesize(*problem, {1, 60'000});
+    ASSERT_EQ(answer.verdict, Verdict::kFeasible) << board << ": " << answer.reason;
+    const Status valid = validate(*problem, *answer.schedule);
+    EXPECT_TRUE(valid) << board << ": " << valid.error().message;
+    // Submission, GPU, completion: in this order, the middle one on the GPU.
+    std::size_t on_gpu = 0;
+    for (const Slot& slot : answer.schedule->slots) {
+      if (problem->stages[slot.stage].name != "lidar_detect") continue;
+      EXPECT_EQ(slot.unit.has_value(), slot.segment == 1);
+      on_gpu += slot.unit ? 1 : 0;
+    }
+    EXPECT_EQ(on_gpu, 1U);
+    rates.push_back(answer.schedule->choices[0].rate);
+  }
+  EXPECT_EQ(rates[0], 3);
+  const Result<Problem> none = load_problem(root + "schedules/orin.yaml", root + "boards/generic2.yaml");
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("gpu"));
+}
+
 TEST(Examples, DayAndNightIsAdmittedWithEveryChange) {
   const Result<LoadedProblem> loaded =
       load_problem_and_modes(std::string(TAKT_SOURCE_DIR) + "/configs/schedules/day_and_night.yaml");

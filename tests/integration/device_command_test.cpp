@@ -1,0 +1,59 @@
+// `takt replay --device` as a person meets it.
+#include <gmock/gmock.h>
+
+#include "tests/integration/program.h"
+
+namespace takt::test {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+const std::string kRoot = TAKT_SOURCE_DIR;
+
+class DeviceCommand : public Program {
+ protected:
+  [[nodiscard]] Answer replay(const std::vector<std::string>& more) const {
+    std::vector<std::string> words{"replay",
+                                   kRoot + "/configs/pipelines/sim.yaml",
+                                   kRoot + "/replay_data/city.mcap",
+                                   "-o",
+                                   path("run"),
+                                   "--lockstep",
+                                   "--duration",
+                                   "0.2",
+                                   "--transport",
+                                   "local"};
+    words.insert(words.end(), more.begin(), more.end());
+    return takt(words);
+  }
+};
+
+TEST_F(DeviceCommand, TheHarnessGivesTheDigestsOfTheCores) {
+  ASSERT_EQ(replay({"-q", "--save-digests", path("cores")}).code, 0);
+  const Answer device = replay({"--device", "cuda-host", "--save-digests", path("device")});
+  ASSERT_EQ(device.code, 0) << device.err;
+  EXPECT_EQ(slurp(path("cores")), slurp(path("device")));
+  EXPECT_THAT(slurp(path("run/report.html")), HasSubstr("networks ran on device cuda-host (plans for cuda:sm_87)"));
+  ASSERT_EQ(replay({"-q", "--device", "cuda-host", "--device-memory", "copied", "--save-digests", path("copied")}).code,
+            0);
+  EXPECT_EQ(slurp(path("cores")), slurp(path("copied")));
+}
+
+TEST_F(DeviceCommand, ADeviceThatIsNotThereIsAUsageErrorInWords) {
+  const Answer typo = replay({"--device", "cuda-hots"});
+  EXPECT_EQ(typo.code, 2);
+  EXPECT_THAT(typo.err, HasSubstr("no device is called 'cuda-hots'; did you mean 'cuda-host'?"));
+  const Answer alone = replay({"--device-memory", "copied"});
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("name it with --device"));
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+  const Answer many = replay({"--device", "cuda:4711"});
+  EXPECT_EQ(many.code, 2);
+  EXPECT_THAT(many.err, HasSubstr("leave --device out to run on the CPU"));
+  EXPECT_THAT(many.err, AnyOf(HasSubstr("no GPU can be used"), HasSubstr("there is no GPU 4711"),
+                              HasSubstr("built without a CUDA toolkit")));
+}
+
+}  // namespace
+}  // namespace takt::test
