@@ -162,8 +162,20 @@ class GanttPicture {
     if (record.published != 0) {
       title += fmt::format(", published {} after its start", ms_text({record.publication - record.actual_start}));
     }
-    const double left = x(clip(record.actual_start)), width = std::max(1.0, x(clip(record.completion)) - left);
-    svg.rect(left, y, width, height, "run " + stage_class(record.stage) + (ok ? "" : " bad"), title);
+    const std::string style = "run " + stage_class(record.stage) + (ok ? "" : " bad");
+    // A worker that lost its core runs on in the gaps of others: a thin bar, so that they are seen.
+    const std::int64_t lost_core = record.slot_end + run_.problem.stages[record.stage].slack.ns;
+    const bool lost = (record.flags & sched::kFlagIsolated) != 0 && lost_core < record.completion;
+    const std::int64_t until = lost ? lost_core : record.completion;
+    if (lost) {
+      title += "; lost its core and went on in the gaps of others";
+      constexpr double kThin = 3;
+      const double from = x(clip(until));
+      svg.rect(from, y + height - kThin, std::max(1.0, x(clip(record.completion)) - from), kThin, style, title);
+      if (until <= begin_) return;
+    }
+    const double left = x(clip(record.actual_start)), width = std::max(1.0, x(clip(until)) - left);
+    svg.rect(left, y, width, height, style, title);
     if (record.published != 0 && record.publication > begin_ && record.publication <= end_) {
       const double at = x(record.publication);
       svg.line(left + width, y + height / 2, at, y + height / 2, "hold");

@@ -437,7 +437,9 @@ class Report {
         "core, "
         "above: planned slots (wake-up window, budget, publish window); below: actual runs, dashed until the tick "
         "where "
-        "the output is out. A two-core job stands in both lanes. Red outline: not ok." +
+        "the output is out. A two-core job stands in both lanes. Red outline: not ok; thin: it lost its core and goes "
+        "on "
+        "in the gaps." +
         std::string(lockstep_ ? " In lockstep a job takes exactly its budget." : ""));
     const auto drawing = [&](std::uint64_t hyperperiod, const std::string& what) {
       return "<figure><figcaption><b>" + what + "</b>: hyperperiod " + std::to_string(hyperperiod) +

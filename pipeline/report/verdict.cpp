@@ -26,6 +26,7 @@ constexpr std::uint8_t kInputHeld = 2, kInputMissing = 3;
 struct Sample {
   std::uint64_t index = 0;
   SensorTime capture, arrival;
+  bool latched = true;  // false: nobody did; it stands for one that must have arrived meanwhile
 };
 
 // Jobs of a chain's stages, first to last.
@@ -117,7 +118,7 @@ class ChainJudge {
       for (const JobRecord* record : index_.stage(stage)) {
         if (*input >= record->input_count || record->inputs[*input].kind == kInputMissing) continue;
         const sched::InputRecord& latched = record->inputs[*input];
-        samples_.push_back({latched.job, {latched.capture_ns}, {latched.arrival_ns}});
+        samples_.push_back({latched.job, {latched.capture_ns}, {latched.arrival_ns}, true});
       }
     }
     for (const JobRecord& record : run_.records) {
@@ -151,7 +152,7 @@ class ChainJudge {
       const sched::InputRecord& input = record->inputs[*inputs_[i]];
       if (input.kind == kInputMissing) return std::nullopt;
       if (i == 0) {
-        path.sample = {input.job, {input.capture_ns}, {input.arrival_ns}};
+        path.sample = {input.job, {input.capture_ns}, {input.arrival_ns}, true};
         return path;
       }
       record = index_.find(stage_at(i - 1), input.job);
@@ -179,10 +180,30 @@ class ChainJudge {
     path.jobs = std::move(*jobs);
     const JobRecord* first = index_.find(stage_at(0), path.jobs.front());
     if (first == nullptr) return std::nullopt;
-    const Sample* sample = newest_arrived(in_sensor_time(first->nominal_start));
+    const SensorTime latch = in_sensor_time(first->nominal_start);
+    const Sample* sample = newest_arrived(latch);
     if (sample == nullptr) return std::nullopt;
-    path.sample = *sample;
+    path.sample = latched_nothing(*first) ? successor(*sample, latch) : *sample;
     return path;
+  }
+
+  // A job that was not started, or for which the feeder was too late: which sample it would have used, no record says.
+  [[nodiscard]] bool latched_nothing(const JobRecord& record) const {
+    if (record.job_class == JobClass::kSkipped) return true;
+    return *inputs_[0] < record.input_count && record.inputs[*inputs_[0]].reason == Reason::kFeederLate;
+  }
+
+  // The sample that by its sensor's period had surely arrived at the latch, where `known` is the newest that any job
+  // used: what a stage that skips for long has lost is counted, too. `known` itself when there was no newer one, or the
+  // log had ended.
+  [[nodiscard]] Sample successor(const Sample& known, SensorTime latch) const {
+    const Duration period = sched::longest_period(sensor_);
+    const Duration since = latch - known.capture - sensor_.delay_max - stamp_error_;
+    if (period.ns <= 0 || since < period) return known;
+    const std::int64_t newer = since.ns / period.ns;
+    const SensorTime capture = known.capture + period * newer;
+    if (capture + sensor_.delay_max > last_arrival_) return known;
+    return {known.index + static_cast<std::uint64_t>(newer), capture, capture + sensor_.delay_max, false};
   }
 
   void walk_outputs() {
@@ -311,6 +332,7 @@ class ChainJudge {
   }
 
   void sample_assumptions(const Sample& sample, std::vector<Broken>& list) const {
+    if (!sample.latched) return;
     const auto broken = [&](Assumption assumption, std::string detail) {
       add(list, {assumption, true, chain_.sensor, sample.index, std::move(detail)});
     };

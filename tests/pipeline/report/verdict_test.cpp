@@ -257,10 +257,29 @@ TEST(Verdict, SkippedProducerMakesItsSampleVoid) {
   const Judgement j = judge(run);
   EXPECT_EQ(of(j, 0, Quantity::kLatency).violated, 0U);
   EXPECT_EQ(of(j, 0, Quantity::kReaction).violated, 0U);
-  // The sample that job 6 would have used was latched by nobody; the next output waits longer, for a known reason.
+  // The sample that job 6 would have used was latched by nobody, but surely there; the next output waits longer.
+  EXPECT_EQ(of(j, 0, Quantity::kLatency).void_count, 1U);
+  EXPECT_EQ(of(j, 0, Quantity::kLatency).held, 11U);
   EXPECT_EQ(of(j, 0, Quantity::kReaction).void_count, 1U);
   ASSERT_EQ(j.misses.size(), 1U);
   EXPECT_NE(j.misses[0].cause.find("still running"), std::string::npos);
+}
+
+// A stage that never runs again leaves no samples in the records; what its chain lost is counted all the same.
+TEST(Verdict, WhatAStageThatSkipsForLongHasLostIsVoid) {
+  RunData run = synthetic_run(12, true);
+  for (std::uint64_t job = 4; job < 12; ++job) skip_job(run, kLidarStage, job);
+  const Judgement j = judge(run);
+  const QuantityJudgement& lidar = of(j, 1, Quantity::kLatency);
+  EXPECT_EQ(lidar.held, 4U);
+  EXPECT_EQ(lidar.violated, 0U);
+  // The sweeps of jobs 4 to 11, but for the last ones: nobody says that the log went on.
+  EXPECT_GE(lidar.void_count, 7U);
+  EXPECT_LE(lidar.void_count, 8U);
+  EXPECT_TRUE(broke(lidar.instances.back(), Assumption::kWorkerFree));
+  EXPECT_FALSE(lidar.instances.back().reached);
+  EXPECT_LT(*j.share_held(), 0.9);
+  EXPECT_EQ(of(j, 0, Quantity::kLatency).void_count, 0U);
 }
 
 TEST(Verdict, HeldInputIsABrokenAssumption) {
