@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "kernels/cpu/host.h"
-#if defined(TAKT_TEST_SIMT)
-#include "kernels/cuda/simt/simt.h"
-#include "kernels/cuda/table.h"
-#endif
 #include "kernels/kernel.h"
 #include "kernels/tensor.h"
+#if defined(TAKT_TEST_SIMT) || defined(TAKT_TEST_GPU)
+#define TAKT_TEST_CUDA 1
+#include "tests/kernels/cpu/cuda_machine.h"
+#endif
 
 namespace takt::kernels::cpu {
 
@@ -27,7 +27,7 @@ using Floats = std::vector<float>;
 using Bytes = std::vector<std::byte>;
 
 inline std::vector<Target> targets() {
-#if defined(TAKT_TEST_SIMT)
+#if defined(TAKT_TEST_CUDA)
   return {Target::kCudaSm87};
 #endif
   std::vector<Target> all;
@@ -150,47 +150,50 @@ struct CallOperands {
 };
 
 #if defined(TAKT_TEST_SIMT)
-inline constexpr bool kOnSimt = true;
+inline constexpr bool kOnSimt = true;  // a thread is a fibre, and an access is judged: tests are smaller
+#else
+inline constexpr bool kOnSimt = false;
+#endif
+#if defined(TAKT_TEST_CUDA)
+inline constexpr bool kOnCuda = true;
 inline constexpr int kMostParts = 2;
 // `parts` stands for an order of blocks and threads. Operands lie behind the binding table for every other one.
-inline void run_kernel(const Kernel& kernel, const void* params, CallOperands& call, int parts) {
-  simt::Machine machine({.seed = static_cast<std::uint64_t>(parts), .check = true});
-  const simt::Use use(machine);
-  std::vector<cuda::Address> addresses;
-  auto** const table =
-      reinterpret_cast<std::byte**>(machine.allocate(call.operands.size() * sizeof(std::byte*), "binding table"));
+// `alias`: the operand whose memory the last one is, or -1.
+inline void run_kernel(const Kernel& kernel, const void* params, CallOperands& call, int parts, int alias = -1) {
+  CudaMachine machine(parts);
   std::vector<std::byte*> places;
   for (std::size_t i = 0; i < call.operands.size(); ++i) {
     const Operand& operand = call.operands[i];
-    std::byte* data = nullptr;
-    if (operand.data != nullptr) {
-      data = machine.allocate(operand.bytes, "operand " + std::to_string(i));
-      std::memcpy(data, operand.data, operand.bytes);
-    }
-    places.push_back(data);
-    table[i] = data == nullptr ? nullptr : data - 64 * i;
-    const bool bound = data != nullptr && (i + static_cast<std::size_t>(parts)) % 2 == 0;
-    addresses.push_back(bound ? cuda::Address{nullptr, table + i, 64 * i} : cuda::Address{data, nullptr, 0});
+    const bool shared = alias >= 0 && i + 1 == call.operands.size();
+    places.push_back(shared ? places[static_cast<std::size_t>(alias)]
+                     : operand.data == nullptr
+                         ? nullptr
+                         : machine.allocate({operand.data, operand.bytes}, "operand " + std::to_string(i)));
   }
-  const cuda::Launch launch = cuda::simt_checked::launch_of(static_cast<KernelId>(kernel.id));
-  ASSERT_NE(launch, nullptr) << kernel.name;
-  EXPECT_EQ(launch({params, addresses.data(), {}, nullptr}), 0);
-  for (const simt::Finding& finding : machine.take_findings()) ADD_FAILURE() << finding.text;
-  for (std::size_t i = 0; i < call.operands.size(); ++i) {
-    if (places[i] != nullptr) std::memcpy(call.operands[i].data, places[i], call.operands[i].bytes);
+  std::vector<std::byte*> bound = places;
+  for (std::size_t i = 0; i < bound.size(); ++i) bound[i] -= places[i] == nullptr ? 0 : 64 * i;
+  auto** const table =
+      reinterpret_cast<std::byte**>(machine.allocate(std::as_bytes(std::span(bound)), "binding table"));
+  std::vector<cuda::Address> addresses;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const bool behind = places[i] != nullptr && (i + static_cast<std::size_t>(parts)) % 2 == 0;
+    addresses.push_back(behind ? cuda::Address{nullptr, table + i, 64 * i} : cuda::Address{places[i], nullptr, 0});
+  }
+  machine.run(static_cast<KernelId>(kernel.id), {params, addresses.data(), {}, nullptr});
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i] != nullptr) machine.read(places[i], {call.operands[i].data, call.operands[i].bytes});
   }
 }
 #else
-inline constexpr bool kOnSimt = false;  // there a thread is a fibre, and an access is judged: tests are smaller
+inline constexpr bool kOnCuda = false;
 inline constexpr int kMostParts = 3;
 inline void run_kernel(const Kernel& kernel, const void* params, CallOperands& call, int parts) {
   for (int part = parts - 1; part >= 0; --part) kernel.run(params, call.operands.data(), part, parts);
 }
 #endif
 
-#if defined(TAKT_TEST_SIMT)
-// Output bytes of a CUDA kernel, by the SIMT harness with every access judged; `parts` stands for an order of blocks
-// and threads. Operands lie behind the binding table for every other one.
+#if defined(TAKT_TEST_CUDA)
+// Output bytes of a CUDA kernel.
 inline Bytes run(Target target, const Call& call, const std::vector<Bytes>& inputs, int parts, const Bytes& before = {},
                  int alias = -1) {
   const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(call.id));
@@ -199,42 +202,21 @@ inline Bytes run(Target target, const Call& call, const std::vector<Bytes>& inpu
   EXPECT_NE(kernel, nullptr);
   EXPECT_EQ(error, nullptr) << error;
   if (kernel == nullptr || error != nullptr) return {};
-  simt::Machine machine({.seed = static_cast<std::uint64_t>(parts), .check = true});
-  const simt::Use use(machine);
-  std::vector<Operand> operands;
-  for (std::size_t i = 0; i <= inputs.size(); ++i) {
-    const std::uint64_t bytes = needed.bytes[i];
-    const bool output = i == inputs.size();
-    if (!output) {
-      EXPECT_EQ(inputs[i].size(), bytes) << kernel->name << ", operand " << i;
-    }
-    std::byte* data = nullptr;
-    if (bytes > 0) data = machine.allocate(bytes, "operand " + std::to_string(i), std::byte{0xFF});
-    const Bytes& contents = output ? before : inputs[i];
-    if (!contents.empty()) std::memcpy(data, contents.data(), contents.size());
-    operands.push_back({data, bytes});
+  std::vector<Bytes> holds = inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_EQ(inputs[i].size(), needed.bytes[i]) << kernel->name << ", operand " << i;
   }
-  if (alias >= 0) operands.back().data = operands[static_cast<std::size_t>(alias)].data;
-  EXPECT_EQ(kernel->check(call.params.data(), operands, target), nullptr);
-  std::vector<cuda::Address> addresses;
-  auto** const table =
-      reinterpret_cast<std::byte**>(machine.allocate(operands.size() * sizeof(std::byte*), "binding table"));
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    table[i] = operands[i].data == nullptr ? nullptr : operands[i].data - 64 * i;
-    const bool bound = operands[i].data != nullptr && (i + static_cast<std::size_t>(parts)) % 2 == 0;
-    addresses.push_back(bound ? cuda::Address{nullptr, table + i, 64 * i}
-                              : cuda::Address{operands[i].data, nullptr, 0});
-  }
-  const cuda::Launch launch = cuda::simt_checked::launch_of(call.id);
-  EXPECT_NE(launch, nullptr) << kernel->name;
-  if (launch == nullptr) return {};
-  EXPECT_EQ(launch({call.params.data(), addresses.data(), {}, nullptr}), 0);
-  for (const simt::Finding& finding : machine.take_findings()) ADD_FAILURE() << finding.text;
+  holds.push_back(before.empty() ? Bytes(needed.bytes[inputs.size()], std::byte{0xFF}) : before);
+  CallOperands operands(holds, needed, std::byte{0xFF});
+  std::vector<Operand> checked = operands.operands;
+  if (alias >= 0) checked.back().data = checked[static_cast<std::size_t>(alias)].data;
+  EXPECT_EQ(kernel->check(call.params.data(), checked, target), nullptr);
+  run_kernel(*kernel, call.params.data(), operands, parts, alias);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (static_cast<int>(i) == alias) continue;
-    EXPECT_EQ(Bytes(operands[i].data, operands[i].data + operands[i].bytes), inputs[i]) << "wrote into input " << i;
+    EXPECT_EQ(operands.guarded[i].bytes(), inputs[i]) << "wrote into input " << i;
   }
-  return {operands.back().data, operands.back().data + operands.back().bytes};
+  return operands.guarded.back().bytes();
 }
 #else
 // Output bytes of a call with `parts` parts. `before`: what the output holds before (kernels that complete it); empty:
@@ -318,7 +300,7 @@ inline void expect_same(const Floats& got, const Floats& expected, const std::st
 // Every number of parts against the expected floats.
 inline void expect_run(Target target, const Call& call, const std::vector<Bytes>& inputs, const Floats& expected,
                        const std::string& what, const Bytes& before = {}) {
-#if defined(TAKT_TEST_SIMT)
+#if defined(TAKT_TEST_CUDA)
   constexpr int kParts[] = {1, 2};
 #else
   constexpr int kParts[] = {1, 2, 3};

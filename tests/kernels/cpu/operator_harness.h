@@ -1,7 +1,6 @@
 // Runs an operator of takt's on every target of this machine, in one, two and three parts, between guard bytes and over
 // two poisons, and by its reference; every output is the same in every byte, rows behind counts included: they keep
-// what they held before. With TAKT_TEST_SIMT its CUDA kernels instead, by the SIMT harness with every access judged, in
-// two orders of blocks and threads.
+// what they held before. With TAKT_TEST_SIMT or TAKT_TEST_GPU its CUDA kernels instead (cuda_machine.h), twice.
 #pragma once
 
 #include <optional>
@@ -85,7 +84,7 @@ inline std::vector<Bytes> run_operator(KernelId id, const std::vector<std::byte>
       std::size_t differ = 0, first = 0;
       for (std::size_t b = 0; b < outputs[o].size(); ++b) {
         if (outputs[o][b] == expected[o][b]) continue;
-        if (kOnSimt && both_are_no_number(outputs[o], expected[o], b)) continue;
+        if (kOnCuda && both_are_no_number(outputs[o], expected[o], b)) continue;
         if (differ++ == 0) first = b;
       }
       EXPECT_EQ(differ, 0U) << what << ": output " << o << " differs from the reference from byte " << first << " on";
@@ -97,7 +96,7 @@ inline std::vector<Bytes> run_operator(KernelId id, const std::vector<std::byte>
     const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(id));
     for (int parts = 1; parts <= kMostParts; ++parts) {
       for (const std::byte poison : {std::byte{0}, std::byte{0xFF}}) {
-        if (kOnSimt && (poison == std::byte{0}) != (parts == 1)) continue;
+        if (kOnCuda && (poison == std::byte{0}) != (parts == 1)) continue;
         once(std::string(row.name) + " on " + name_of(target) + " in " + std::to_string(parts) + " part(s)", target,
              poison, [&](CallOperands& call) {
                EXPECT_EQ(kernel->check(params.data(), call.operands, target), nullptr) << row.name;
