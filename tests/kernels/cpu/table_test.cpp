@@ -244,6 +244,8 @@ TEST(Check, MutatedBlocksAreRefusedOrStayInside) {
         std::uint64_t most = 0;
         for (int o = 0; o < kernel->operands; ++o) most = std::max(most, needed.bytes[o]);
         if (most > (kOnSimt ? 1U << 15 : 1U << 20)) continue;
+        // Strides that write a place twice leave open which element stays: inside, and a race.
+        if (valid.id == KernelId::kStridedCopy && kOnSimt) continue;
         // Contents are hostile too: indices and taps of all ones. Nothing is counted, or everything by a count of -1.
         const OperatorKernel* const own = find_operator_kernel(call.id);
         std::vector<Bytes> holds;
