@@ -132,6 +132,7 @@ Result<std::vector<std::byte>> compile_onnx(std::span<const std::byte> onnx, con
   import.loops = options.loops;
   import.states = options.states;
   import.note = options.note;
+  import.reads = options.reads;
   TAKT_ASSIGN(ir::Graph graph, import_onnx(onnx, import));
   return compile(std::move(graph), digest(onnx), options);
 }

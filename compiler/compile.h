@@ -60,7 +60,8 @@ struct Options {
   std::optional<Preprocess> preprocess;
   // Called with what a user may not expect of a model, but can be right. One line.
   std::function<void(const std::string& text)> note;
-  bool optimise = true;  // false: the graph is lowered as it was imported
+  std::function<void(const std::string& file)> reads;  // with each file below `folder` that holds weights
+  bool optimise = true;                                // false: the graph is lowered as it was imported
   // Compiling ends with kInterrupted soon after this becomes true; nullptr: never.
   const std::atomic<bool>* stop = nullptr;
   // Called after import ("import") and after every pass (their names: compiler/passes).

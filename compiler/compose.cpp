@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "compiler/ir/counted.h"
 #include "compiler/ir/operators.h"
 #include "compiler/ir/takt_operators.h"
 #include "compiler/onnx/import.h"
@@ -352,6 +353,7 @@ class Composer {
       graph_[id].name = output.name;
       graph_.outputs.push_back(id);
     }
+    ir::add_counts_of_outputs(graph_);
     return {};
   }
 

@@ -1,8 +1,9 @@
 // Voxels and sparse convolutions: what the operators mean, for the reference and the kernels; docs/operators.md.
 //
-// A cell is one i64: z << 42 | y << 21 | x. Lists of cells are ascending, so that neighbours along x lie side by side
-// and every map between two lists is a merge. Extents are at most 2^20, so that an index of -1 or of the extent never
-// meets a cell of another row. Whatever lists really hold, nothing outside the operands is touched.
+// A cell is one i64: z << 42 | y << 21 | x, its sign is not looked at. Lists of cells are ascending, so that neighbours
+// along x lie side by side and every map between two lists is a merge. Extents are at most 2^20, so that an index of -1
+// or of the extent never meets a cell of another row. Whatever lists really hold, nothing outside the operands is
+// touched.
 //
 // A kernel of extents (z, y, x) has taps in that order, k = (kz * extent_y + ky) * extent_x + kx. Cell o of a result
 // reads cell o * stride - padding + k of its input, in each dimension.

@@ -39,6 +39,10 @@ bool keeps_elements(const Node& node);
 // what lies behind a count is zero.
 Result<std::vector<Constant>> evaluate_counted(const Graph& graph, const Node& node, std::span<const Constant> values);
 
+// Who gets a counted tensor gets its count: counts of outputs become outputs too, where they are neither that nor
+// inputs. They keep their names.
+void add_counts_of_outputs(Graph& graph);
+
 // The valid part of a counted tensor: its shape with the count in place of the capacity, and its bytes.
 Constant cut(const Constant& whole, int axis, std::int64_t count);
 

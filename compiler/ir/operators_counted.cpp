@@ -304,6 +304,17 @@ Result<std::vector<Type>> infer_counted(const Graph& graph, const Node& node) {
   return types;
 }
 
+void add_counts_of_outputs(Graph& graph) {
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const ValueId count = graph[graph.outputs[i]].type->count;
+    if (count == kNoValue) continue;
+    const auto is = [&](const std::vector<ValueId>& list) {
+      return std::find(list.begin(), list.end(), count) != list.end();
+    };
+    if (!is(graph.outputs) && !is(graph.inputs)) graph.outputs.push_back(count);
+  }
+}
+
 Status prepare_counted(Graph& graph, Node& node) {
   if (keeps_elements(node) || node.op == "takt.Select") return {};
   if (find_takt_operator(node.op) != nullptr) {

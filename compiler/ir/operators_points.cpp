@@ -259,10 +259,17 @@ Result<OperatorCall> describe_nms(const OperatorInputs& in) {
   TAKT_RETURN_IF_ERROR(expect(in, 1, DType::kF32, {p.capacity}));
   TAKT_RETURN_IF_ERROR(expect(in, 2, DType::kI32, {p.capacity}));
   p.most = narrow(in.node.integer("most", p.capacity));
-  p.agnostic = in.node.integer("agnostic", 0) != 0 ? 1 : 0;
+  if (p.most < 1) return fail(Code::kInput, "attribute most is not above zero: nothing would stay");
+  const std::int64_t agnostic = in.node.integer("agnostic", 0);
+  if (agnostic != 0 && agnostic != 1) return fail(Code::kInput, "attribute agnostic is neither 0 nor 1");
+  p.agnostic = static_cast<std::int32_t>(agnostic);
   if (in.node.numbers("limit").empty())
     return fail(Code::kInput, "attribute limit is missing: one number, or one for each class");
   TAKT_RETURN_IF_ERROR(read_by_class(in.node, "limit", 0, p.limit));
+  const bool ratios = in.node.op != "takt.CircleNms";
+  if (ratios && std::any_of(std::begin(p.limit), std::end(p.limit), [](float limit) { return limit > 1; })) {
+    return fail(Code::kInput, "attribute limit, an intersection over union, is above 1");
+  }
   const Type index = tensor(DType::kI32, {p.capacity});
   return call_of(p, {tensor(DType::kF32, {p.capacity, kernels::kBoxColumns}), tensor(DType::kF32, {p.capacity}), index,
                      index, kScalar});

@@ -69,7 +69,16 @@ Result<std::vector<Type>> infer_takt(const Graph& graph, const Node& node) {
 void complete_outputs(Graph& graph, Node& node) {
   const OperatorKernel& kernel = kernel_of(*find_takt_operator(node.op));
   while (node.outputs.size() < kernel.outputs) {
-    node.outputs.push_back(graph.add_value(node.name + ":" + std::to_string(node.outputs.size())));
+    const std::size_t next = node.outputs.size();
+    std::string name = node.name + ":" + std::to_string(next);
+    for (std::size_t o = 0; o < next; ++o) {
+      const int at = kernel.count_of[kernel.first_output() + o];
+      if (at >= 0 && static_cast<std::size_t>(at) == kernel.first_output() + next) {
+        name = graph[node.outputs[o]].name + ":count";
+        break;
+      }
+    }
+    node.outputs.push_back(graph.add_value(std::move(name)));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "compiler/ir/counted.h"
 #include "compiler/ir/operators.h"
 #include "compiler/onnx/control.h"
 #include "compiler/onnx/operators.h"
@@ -249,6 +250,7 @@ class Importer : private Scopes {
     if (proto_.sparse_initializer_size() > 0) return refuse("sparse initializers are not supported");
     loops_ = options.loops;
     folder_ = options.folder;
+    reads_ = options.reads;
     states_ = options.states;
     TAKT_RETURN_IF_ERROR(declared_states());
     TAKT_RETURN_IF_ERROR(initializers(proto_));
@@ -262,7 +264,7 @@ class Importer : private Scopes {
     }
     TAKT_RETURN_IF_ERROR(outputs());
     TAKT_RETURN_IF_ERROR(states());
-    count_outputs();
+    ir::add_counts_of_outputs(graph_);
     graph_.compact();
     // A graph that import has made and the verifier refuses is an error of takt, not of the model.
     TAKT_RETURN_IF_ERROR(ir::verify(graph_));
@@ -330,18 +332,6 @@ class Importer : private Scopes {
       graph_[rows].type->count = graph_.inputs.back();
     }
     return {};
-  }
-
-  // Who gets a counted tensor gets its count.
-  void count_outputs() {
-    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
-      const ValueId count = graph_[graph_.outputs[i]].type->count;
-      if (count == kNoValue) continue;
-      const auto is = [&](const std::vector<ValueId>& list) {
-        return std::find(list.begin(), list.end(), count) != list.end();
-      };
-      if (!is(graph_.outputs) && !is(graph_.inputs)) graph_.outputs.push_back(count);
-    }
   }
 
   // Inputs and outputs that belong together become state.
@@ -427,6 +417,11 @@ class Importer : private Scopes {
       }
       auto constant = read_tensor(tensor, folder_);
       if (!constant) return fail(std::move(constant).error().with_context("initializer " + printable(tensor.name())));
+      if (reads_) {
+        for (const auto& entry : tensor.external_data()) {
+          if (entry.key() == "location") reads_(entry.value());
+        }
+      }
       if (&proto == &proto_ && states_.count(tensor.name()) != 0) {
         first_values_[tensor.name()] = std::make_shared<const ir::Constant>(*std::move(constant));
         continue;
@@ -643,6 +638,7 @@ class Importer : private Scopes {
   const ::onnx::GraphProto& proto_;
   std::int64_t opset_;
   std::string folder_;
+  std::function<void(const std::string&)> reads_;
   ir::Graph graph_;
   std::unordered_map<std::string, ValueId> values_;              // of the graph whose nodes are being read
   std::vector<std::unordered_map<std::string, ValueId>> outer_;  // of those around it

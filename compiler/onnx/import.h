@@ -32,6 +32,8 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> loops = {};
   // Called with what a user may not expect, but can be right: inputs that became constants. One line.
   std::function<void(const std::string& text)> note = {};
+  // Called for each tensor whose data lie beside the model, with their file, below `folder`.
+  std::function<void(const std::string& file)> reads = {};
 };
 
 // The graph with every type known, shape arithmetic done, all attributes explicit, older operator forms converted

@@ -102,7 +102,11 @@ TAKT_BOTH void sort_heap(std::int64_t n, const Swap& swap, const Before& before)
 const char* invalid(const TopKDecodeParams& p) {
   if (p.classes < 1 || p.classes > kMaxBoxClasses) return "the number of classes is out of range";
   if (p.h < 1 || p.w < 1 || std::int64_t{p.h} * p.w * kMaxBoxClasses > 0x7fffffff) return "the map is out of range";
-  if (p.k < 1 || p.k > kMaxBoxes) return "k is out of range";
+  if (p.k < 1 || p.k > kMaxBoxes) return "the capacity is out of range";
+  for (int d = 0; d < 2; ++d) {
+    if (!std::isfinite(p.origin[d])) return "origin is not finite";
+    if (!std::isfinite(p.cell_m[d]) || !(p.cell_m[d] > 0)) return "cell is not above zero and finite";
+  }
   if (p.velocity != 0 && p.velocity != 1) return "the presence of velocity is neither 0 nor 1";
   return nullptr;
 }
@@ -133,7 +137,7 @@ TAKT_BOTH bool CentreMaps::is_box(std::int32_t category, std::int64_t cell) cons
   const float sine = rotation[cell], cosine = rotation[pixels() + cell];
   const double norm = std::sqrt(double{sine} * sine + double{cosine} * cosine);
   bool sound = std::isfinite(norm) && norm >= p.yaw_norm_min[category] && std::isfinite(height[cell]) &&
-               std::isfinite(offset[cell]) && std::isfinite(offset[pixels() + cell]);
+               std::isfinite(x_at(cell)) && std::isfinite(y_at(cell));
   for (std::int64_t c = 0; c < 3; ++c) {
     sound = sound && std::isfinite(size[c * pixels() + cell]) && std::isfinite(size_at(c, cell));
   }
@@ -147,10 +151,16 @@ TAKT_BOTH float CentreMaps::size_at(std::int64_t c, std::int64_t cell) const {
   return static_cast<float>(takt::kernels::exp(double{size[c * pixels() + cell]}));
 }
 
+TAKT_BOTH float CentreMaps::x_at(std::int64_t cell) const {
+  return (static_cast<float>(cell % p.w) + offset[cell]) * p.cell_m[0] + p.origin[0];
+}
+TAKT_BOTH float CentreMaps::y_at(std::int64_t cell) const {
+  return (static_cast<float>(cell / p.w) + offset[pixels() + cell]) * p.cell_m[1] + p.origin[1];
+}
+
 TAKT_BOTH void CentreMaps::decode(std::int32_t cell, float* box) const {
-  const std::int32_t row = cell / p.w, column = cell % p.w;
-  box[0] = (static_cast<float>(column) + offset[cell]) * p.cell_m[0] + p.origin[0];
-  box[1] = (static_cast<float>(row) + offset[pixels() + cell]) * p.cell_m[1] + p.origin[1];
+  box[0] = x_at(cell);
+  box[1] = y_at(cell);
   box[2] = height[cell];
   for (std::int64_t c = 0; c < 3; ++c) box[3 + c] = size_at(c, cell);
   box[6] = static_cast<float>(takt::kernels::atan2(double{rotation[cell]}, double{rotation[pixels() + cell]}));

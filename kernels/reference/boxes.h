@@ -45,6 +45,8 @@ struct CentreMaps {
 
  private:
   [[nodiscard]] TAKT_BOTH bool is_box(std::int32_t category, std::int64_t cell) const;
+  [[nodiscard]] TAKT_BOTH float x_at(std::int64_t cell) const;  // of the centre, m
+  [[nodiscard]] TAKT_BOTH float y_at(std::int64_t cell) const;
   [[nodiscard]] TAKT_BOTH float size_at(std::int64_t c, std::int64_t cell) const;
 };
 TAKT_BOTH float score_of(float logit);

@@ -103,7 +103,7 @@ const char* invalid(const CloudParams& p) {
 const char* invalid(const DeskewParams& p) {
   if (!in_range(p.capacity, kMaxPoints)) return "the capacity is out of range";
   if (!in_range(p.poses, kMaxPoses)) return "the number of poses is out of range";
-  return p.extrapolate_s >= 0 && p.extrapolate_s <= 10 ? nullptr : "extrapolate_s is out of range";
+  return p.extrapolate_s >= 0 && p.extrapolate_s <= 10 ? nullptr : "extrapolate is not between 0 and 10 s";
 }
 
 const char* invalid(const CropParams& p) {
@@ -126,7 +126,7 @@ const char* invalid(const SweepsParams& p) {
   if (!in_range(p.capacity, kMaxPoints) || !in_range(p.capacity_out, kMaxPoints)) return "a capacity is out of range";
   if (!in_range(p.history, kMaxSweeps)) return "the number of sweeps is out of range";
   if (p.capacity * p.history * kPastColumns > 0x7fffffff) return "remembered points are too many";
-  return p.age_ns >= 0 && p.gap_ns >= 0 ? nullptr : "age_ns or gap_ns is negative";
+  return p.age_ns >= 0 && p.gap_ns >= 0 ? nullptr : "age_ms or gap_ms is negative";
 }
 
 TAKT_BOTH void cloud(const CloudParams& p, const std::byte* payload, float* points, std::int32_t* count, int part,

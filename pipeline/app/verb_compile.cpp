@@ -123,7 +123,12 @@ Result<std::vector<Bucket>> buckets_of(const std::vector<std::string>& texts, co
       compiler::Options& options = out[i].options;
       const bool fresh = f.whole ? options.input_shapes.emplace(f.name, f.values[own]).second
                                  : options.dims.emplace(f.name, f.values[own].dims[0]).second;
-      if (!fresh) return fail(Code::kUsage, "--fix " + f.name + " is given twice");
+      if (!fresh) {
+        const bool by_model = f.whole ? common.input_shapes.count(f.name) != 0 : common.dims.count(f.name) != 0;
+        return fail(Code::kUsage,
+                    "--fix " + f.name +
+                        (by_model ? ": the model's contract fixes it already; leave it out" : " is given twice"));
+      }
       if (f.values.size() == 1) continue;
       out[i].suffix += '.';
       for (const char c : f.name) out[i].suffix += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
@@ -370,7 +375,8 @@ Status run(const Options& options) {
   common.note = [](const std::string& text) { std::fprintf(stderr, "takt: note: %s\n", text.c_str()); };
   for (const std::string& text : options.loops) TAKT_RETURN_IF_ERROR(limit(text, common));
   for (const std::string& text : options.states) TAKT_RETURN_IF_ERROR(state(text, common));
-  TAKT_ASSIGN(const Model model, read_model(options, common));
+  TAKT_ASSIGN(Model model, read_model(options, common));
+  common.reads = [&](const std::string& file) { model.sources.push_back(common.folder + "/" + file); };
   TAKT_ASSIGN(const std::vector<Bucket> buckets, buckets_of(options.fixes, common));
 
   // All of them before any is written.
@@ -388,7 +394,7 @@ Status run(const Options& options) {
     for (const std::string& source : model.sources) {
       std::error_code error;
       if (fs::equivalent(compiled.back().out, source, error)) {
-        return fail(Code::kUsage, "-o " + compiled.back().out + " is the model itself");
+        return fail(Code::kUsage, "-o " + compiled.back().out + " is of the model itself");
       }
     }
   }

@@ -125,6 +125,7 @@ Result<std::vector<std::vector<std::byte>>> inputs_of(const plan::Plan& plan, co
     const plan::Tensor& tensor = d.tensors[d.inputs[*slot]];
     if (!out[*slot].empty()) return fail(Code::kUsage, "--input " + tensor.name + " is given twice");
     const std::string path = equals == std::string::npos ? text : text.substr(equals + 1);
+    if (path.empty()) return fail(Code::kUsage, "--input " + text + " names no file (NAME=FILE.npy)");
     TAKT_ASSIGN(NpyArray array, read_npy(path));
     kernels::DType type = dtype_of(array);
     if (tensor.dtype == kernels::DType::kBF16 && type == kernels::DType::kF32) {

@@ -1,7 +1,11 @@
 #include "pipeline/models/lidar_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <span>
+#include <string>
 
 #include "compiler/compile.h"
 #include "kernels/boxes.h"
@@ -33,6 +37,18 @@ void read_network(const YamlNode& node, compiler::PillarNetwork& out) {
   read_box(node.at("range_m"), out.range);
   read_box(node.at("vehicle_m"), out.ego);
   read_numbers(node.at("pillar_m"), 0.01, 10, out.pillar);
+  // Each block halves the map.
+  const double least = std::ldexp(1.0, static_cast<int>(out.channels.size()));
+  for (std::size_t i = 0; i < 2; ++i) {
+    const double pillars = (double{out.range[i + 3]} - double{out.range[i]}) / (double{out.pillar[i]} * least);
+    if (std::fabs(pillars - std::round(pillars)) > 1e-4 || pillars < 0.5) {
+      node.at("pillar_m")
+          .error(fmt::format("{} m of range_m along {} are {:.3f} pillars of {:g} m; expected a multiple of {:g}",
+                             out.range[i + 3] - out.range[i], i == 0 ? "x" : "y", pillars * least, out.pillar[i],
+                             least));
+      break;
+    }
+  }
   out.pillars = node.at("pillars").integer(1, 1 << 20);
   out.points_per_pillar = node.at("points_per_pillar").integer(1, 1024);
   out.boxes = node.at("boxes").integer(1, kMaxObjects);

@@ -321,7 +321,9 @@ class Check {
     const bool wrong = static_cast<double>(most) > options_.limits.label_ratio * static_cast<double>(points[0]);
     const auto best = static_cast<std::size_t>(std::find(points.begin(), points.end(), most) - points.begin());
     std::string text = format("%zu points in %zu labelled boxes of %zu sweeps", points[0], boxes, sweeps);
-    if (wrong) {
+    if (!wrong) {
+      text += ", most of all readings of them, or nearly; that says nothing of boxes that are shifted as a whole";
+    } else {
       text += format("; read with %s, the boxes hold %zu: labels or cloud are in other axes", kBoxReadings[best], most);
     }
     add(s, "points in boxes", wrong ? CheckState::kWrong : CheckState::kOk, text,

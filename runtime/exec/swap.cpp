@@ -34,6 +34,14 @@ std::string different(const char* kind, const plan::Description& a, const std::v
 
 }  // namespace
 
+Status keeps_interface(const plan::Plan& old_plan, const plan::Plan& new_plan) {
+  const plan::Description &ours = old_plan.description(), &d = new_plan.description();
+  std::string what = different("input", ours, ours.inputs, d, d.inputs);
+  if (what.empty()) what = different("output", ours, ours.outputs, d, d.outputs);
+  if (what.empty()) return {};
+  return fail(Code::kConfiguration, "plan '" + d.name + "' cannot run in this stage: " + what);
+}
+
 Result<std::unique_ptr<SwappableSession>> SwappableSession::create(std::shared_ptr<const plan::Plan> plan,
                                                                    const PlanBudget& budget, Reserve reserve,
                                                                    device::Device& device) {
@@ -60,6 +68,10 @@ Status SwappableSession::judge(const plan::Plan& plan, const PlanBudget& budget)
   const auto refuse = [&](const std::string& what) {
     return fail(Code::kConfiguration, "plan '" + d.name + "' cannot run in this stage: " + what);
   };
+  if (current_ != nullptr) {
+    TAKT_RETURN_IF_ERROR(keeps_interface(current_->plan(), plan));
+    TAKT_RETURN_IF_ERROR(state_->accepts(plan));
+  }
   if (d.arena_bytes > reserve_.arena_bytes) {
     return refuse("its arena has " + std::to_string(d.arena_bytes) + " bytes, reserved are " +
                   std::to_string(reserve_.arena_bytes) + "; reserve more at start");
@@ -89,13 +101,6 @@ Status SwappableSession::judge(const plan::Plan& plan, const PlanBudget& budget)
   if (piece > reserve_.maintenance) {
     return refuse("its warm-up comes in pieces of " + milliseconds_of(piece) + ", the maintenance slot has " +
                   milliseconds_of(reserve_.maintenance));
-  }
-  if (current_ != nullptr) {
-    const plan::Description& ours = current_->plan().description();
-    std::string what = different("input", ours, ours.inputs, d, d.inputs);
-    if (what.empty()) what = different("output", ours, ours.outputs, d, d.outputs);
-    if (!what.empty()) return refuse(what);
-    TAKT_RETURN_IF_ERROR(state_->accepts(plan));
   }
   return reserve_.admits ? reserve_.admits(plan, budget) : Status();
 }

@@ -26,6 +26,10 @@ struct PlanBudget {
   Duration job;
 };
 
+// Whether inputs and outputs are the same, by name, type and shape: what whoever binds them relies on. kConfiguration
+// with the first difference.
+Status keeps_interface(const plan::Plan& old_plan, const plan::Plan& new_plan);
+
 class SwappableSession {
  public:
   // What is reserved for every plan that the stage will ever have.

@@ -17,8 +17,8 @@
 //             - {cores: 1, ms: 8.0}
 //             - {cores: 2, ms: 4.8, provenance: profiled, samples: 1000, margin: 1.3, high_water_ms: 3.7}
 //         - name: gpu               # a job of several segments, each on its resource
-//           arena_mutex: scratch      # default: an arena of its own. Or one block of memory for all that name the
-//           mutex budgets:
+//           arena_mutex: scratch      # default: an arena of its own. Or one block of memory for all that name it
+//           budgets:
 //             - interference: cores   # default any: what may run beside it; or none
 //               segments:
 //                 - {on: cores, ms: 0.4}                       # submit

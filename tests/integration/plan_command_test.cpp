@@ -153,6 +153,31 @@ TEST_F(PlanCommand, APlanIsExchangedOrRefusedInWords) {
   const Answer shorter = takt({"plan", "swap", path("net.plan"), path("plain.plan"), "--slot-ms", "0.001"});
   EXPECT_EQ(shorter.code, 4);
   EXPECT_THAT(shorter.err, HasSubstr("longer than the 0.001 ms of the stage's slot"));
+  EXPECT_THAT(shorter.err, HasSubstr("--slot-ms and --maintenance-ms say what the table has"));
+  // What cannot be exchanged at all is said before what it would cost.
+  EXPECT_THAT(takt({"plan", "swap", path("net.plan"), path("l.plan"), "--maintenance-ms", "0.001"}).err,
+              HasSubstr("input 0 ('image') has another type or shape"));
+}
+
+// Neither the ONNX file nor the weights that lie beside it.
+TEST_F(PlanCommand, APlanIsNotWrittenOverItsModel) {
+  OnnxModel model(13);
+  model.input("x", {3}).floats("w", {3}, {}).node("Add", {"x", "w"}, {"y"}).output("y");
+  auto* tensor = model.model.mutable_graph()->mutable_initializer(0);
+  tensor->set_data_location(::onnx::TensorProto::EXTERNAL);
+  auto* entry = tensor->add_external_data();
+  entry->set_key("location");
+  entry->set_value("w.bin");
+  const std::string weights(12, '\0');
+  ASSERT_TRUE(write_file_atomically(path("w.bin"), weights));
+  ASSERT_TRUE(write_file_atomically(path("m.onnx"), model.bytes()));
+  for (const char* name : {"w.bin", "m.onnx"}) {
+    const Answer answer = takt({"compile", path("m.onnx"), "-o", path(name)});
+    EXPECT_EQ(answer.code, 2) << name;
+    EXPECT_THAT(answer.err, HasSubstr("is of the model itself"));
+  }
+  EXPECT_EQ(slurp(path("w.bin")), weights);
+  EXPECT_EQ(takt({"compile", path("m.onnx"), "-o", path("m.plan")}).code, 0);
 }
 
 TEST_F(PlanCommand, CompositionsCompileAndAreRefusedWithTheirPlace) {
@@ -254,6 +279,8 @@ TEST_F(PlanCommand, WhatContradictsItselfIsRefused) {
   refused({"compile", sim, "--fix", "height=64,64", "width=96", "-o", path("p.plan")}, "has 64 twice");
   refused({"compile", sim, "--fix", "height=64,", "width=96", "-o", path("p.plan")}, "fixes nothing");
   refused({"compile", sim, "--fix", "image=1x3x64x96,64", "-o", path("p.plan")}, "fixes nothing");
+  refused({"compile", kModels + "sim_camera_full.yaml", "--fix", "image=1x3x256x416", "-o", path("p.plan")},
+          "--fix image: the model's contract fixes it already; leave it out");
   EXPECT_FALSE(fs::exists(path("p.plan")));
 }
 

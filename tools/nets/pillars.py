@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 SIZES = dict(
-    seed=1, payload_bytes=0, points=1, poses=16, sweeps=1,
+    seed=1, payload_bytes=0, points=110000, poses=16, sweeps=1,
     vehicle_from_sensor=[1.0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0],
     range=[-51.2, -51.2, -3.0, 51.2, 51.2, 5.0], ego=[-1.5, -1.1, -1.0, 4.2, 1.1, 3.0], pillar=[0.32, 0.32],
     pillars=20000, points_per_pillar=20, channels=[32, 32, 64], convs=[1, 2, 2], neck=16, classes=3, boxes=200, score=0.1,
@@ -105,7 +105,9 @@ class Net:
 
 
 def points_of(net, n):
-    cloud = net.input("cloud", TensorProto.UINT8, [n["payload_bytes"]])
+    # Of sensors::PointCloud: a header, five arrays of four bytes a point, one of two; each begins at a multiple of 64.
+    aligned = [-(-n["points"] * size // 64) * 64 for size in (4, 4, 4, 4, 4, 2)]
+    cloud = net.input("cloud", TensorProto.UINT8, [n["payload_bytes"] or 64 + sum(aligned)])
     poses = net.counted_input("poses", TensorProto.DOUBLE, [n["poses"], 8])
     sensor = net.constant("vehicle_from_sensor",
                           numpy.array(n["vehicle_from_sensor"], numpy.float64).reshape(3, 4))

@@ -85,6 +85,11 @@ TEST(PointOperators, SayWhatDoesNotFit) {
   EXPECT_THAT(refusal("takt.TopKDecode", {map(17), map(2), map(1), map(3), map(2)},
                       {{"capacity", std::int64_t{9}}, {"origin", Floats{0, 0}}, {"cell", Floats{1, 1}}}),
               HasSubstr("the number of classes is out of range"));
+  for (const Floats& cell : {Floats{0, 1}, Floats{1, -1}, Floats{NAN, 1}, Floats{1, INFINITY}}) {
+    EXPECT_THAT(refusal("takt.TopKDecode", {map(3), map(2), map(1), map(3), map(2)},
+                        {{"capacity", std::int64_t{9}}, {"origin", Floats{0, 0}}, {"cell", cell}}),
+                HasSubstr("cell is not above zero and finite"));
+  }
   const std::vector<Type> boxes{{DType::kF32, {2, {9, 9}}}, {DType::kF32, {1, {9}}}, {DType::kI32, {1, {9}}}};
   EXPECT_THAT(refusal("takt.CircleNms", boxes, {}), HasSubstr("attribute limit is missing"));
   EXPECT_THAT(refusal("takt.RotatedNms", {boxes[0], boxes[1], {DType::kI32, {1, {8}}}}, {{"limit", Floats{1}}}),
@@ -93,6 +98,11 @@ TEST(PointOperators, SayWhatDoesNotFit) {
               HasSubstr("more numbers than there may be classes"));
   EXPECT_THAT(refusal("takt.CircleNms", boxes, {{"limit", Floats{2, -1}}}),
               HasSubstr("limit is negative or not finite"));
+  EXPECT_THAT(refusal("takt.RotatedNms", boxes, {{"limit", Floats{1.5F}}}), HasSubstr("is above 1"));
+  EXPECT_THAT(refusal("takt.CircleNms", boxes, {{"limit", Floats{2}}, {"most", std::int64_t{-1}}}),
+              HasSubstr("most is not above zero"));
+  EXPECT_THAT(refusal("takt.CircleNms", boxes, {{"limit", Floats{2}}, {"agnostic", std::int64_t{7}}}),
+              HasSubstr("agnostic is neither 0 nor 1"));
 }
 
 }  // namespace

@@ -345,6 +345,36 @@ outputs: {mean: mean, count: cells.count}
   EXPECT_EQ(mean, (std::vector<float>{0.375F, 0.375F, 0.5F, 3.5F, 0.5F, 0.5F, 2.5F, 3.5F, 0.5F}));
 }
 
+// Who asks for a counted tensor gets its count as well, once.
+TEST_F(CompositionTest, CountsOfOutputsAreOutputs) {
+  const std::string head = R"(composition: voxels
+inputs:
+  points: {type: f32, shape: [5, 3]}
+parts:
+  v:
+    operator: takt.Voxelise
+    inputs: [points]
+    attributes: {range: [0, 0, 0, 4, 4, 1], size: [1, 1, 1.0], capacity: 8, points: 8}
+    outputs: [cells, ends, members, count, kept, dropped]
+  which: {operator: NonZero, inputs: [points]}
+)";
+  for (const auto& [outputs, names] :
+       std::map<std::string, std::vector<std::string>>{{"{cells: v.cells}", {"cells", "v/count"}},
+                                                       {"{cells: v.cells, ends: v.ends}", {"cells", "ends", "v/count"}},
+                                                       {"{cells: v.cells, n: v.count}", {"cells", "n"}},
+                                                       {"{y: which}", {"y", "which:count"}}}) {
+    const auto composition = small(head + "outputs: " + outputs + "\n");
+    ASSERT_TRUE(composition) << composition.error().message;
+    const auto plan = compiled(*composition);
+    ASSERT_NE(plan, nullptr) << outputs;
+    std::vector<std::string> seen;
+    for (const std::uint32_t output : plan->description().outputs) {
+      seen.push_back(plan->description().tensors[output].name);
+    }
+    EXPECT_EQ(seen, names);
+  }
+}
+
 TEST_F(CompositionTest, ACountedTensorOfAnotherDimensionDoesNotFeedANetwork) {
   const auto composition = small(R"(composition: counted
 inputs:

@@ -337,6 +337,17 @@ TEST(LidarNetwork, WhatIsWrongIsNamed) {
   EXPECT_NE(other.error().find("was compiled for clouds of"), std::string::npos) << other.error();
   StageUnderTest camera("lidar_network", {camera_sensor(64, 64)}, "{}", "full", with(small_model(), lidar));
   EXPECT_NE(camera.error().find("must come from a lidar"), std::string::npos) << camera.error();
+  auto text = read_file(TAKT_SOURCE_DIR "/configs/models/lidar_pillars.yaml");
+  ASSERT_TRUE(text);
+  text->replace(text->find("[0.32, 0.32]"), 12, "[0.32, 0.3]");
+  const auto odd = parse_lidar_model(*text, "odd.yaml");
+  ASSERT_FALSE(odd);
+  EXPECT_EQ(odd.error().code, Code::kConfiguration);
+  EXPECT_NE(odd.error().message.find(
+                "odd.yaml:10:13: pillars.pillar_m: 102.4 m of range_m along y are 341.333 pillars of 0.3 m; expected "
+                "a multiple of 8"),
+            std::string::npos)
+      << odd.error().message;
   LidarModel model = small_model();
   model.network.pillars = 0;
   const auto plan = compile_lidar_model(model, lidar, {1});
