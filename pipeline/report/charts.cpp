@@ -129,8 +129,13 @@ std::string timeline_svg(const RunData& run, const ChainJudgement& chain) {
   const std::size_t stride = std::max<std::size_t>(1, latency.instances.size() / 1500);
   for (std::size_t n = 0; n < latency.instances.size(); ++n) {
     const Instance& i = latency.instances[n];
-    if (!i.reached || (i.state == InstanceState::kHeld && n % stride != 0)) continue;
+    if (i.state == InstanceState::kHeld && n % stride != 0) continue;
     const double at = seconds_of(i.capture);
+    if (!i.reached) {
+      if (i.state != InstanceState::kFill)
+        svg.line(x(at), y(0) - 5, x(at), y(0) + 3, std::string("lost ") + name_of(i.state));
+      continue;
+    }
     const std::string title = fmt::format("sample {}: {}, {}", i.sample, ms_text(i.published), name_of(i.state));
     svg.circle(x(at), y(i.published.ms()), i.state == InstanceState::kHeld ? 2.2 : 3.2,
                std::string("dot ") + name_of(i.state), title);

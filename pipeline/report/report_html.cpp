@@ -450,6 +450,13 @@ class Report {
     } else {
       text += drawing(chosen.typical, "Typical") + drawing(chosen.worst, "With the worst frame");
     }
+    if (!judgement_.misses.empty()) {
+      const sched::JobRecord& first = *judgement_.misses.front().record;
+      if (first.hyperperiod != chosen.typical && first.hyperperiod != chosen.worst) {
+        text += drawing(first.hyperperiod, fmt::format("Where the first job was not ok, {}#{}",
+                                                       escaped(run_.problem.stages[first.stage].name), first.job));
+      }
+    }
     text += stage_legend() + cores_table();
     section("gantt", "Planned against actual", text);
   }
@@ -485,7 +492,7 @@ class Report {
     std::string text = lead(
         "Published latency of every sample that reached an output, over the run. Hollow: void, a monitored assumption "
         "was "
-        "broken on its path.");
+        "broken on its path. A tick on the axis: it should have reached an output, and did not.");
     text += "<div class=\"grid wide\">";
     for (const ChainJudgement& chain : judgement_.chains) {
       text += "<figure><figcaption><b>" + escaped(chain.name) + "</b></figcaption>" + timeline_svg(run_, chain) +

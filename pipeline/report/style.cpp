@@ -84,6 +84,7 @@ svg .sensor{fill:var(--muted);opacity:.55}svg .wait{fill:var(--soft);stroke:var(
 svg .slot{fill:var(--c);fill-opacity:.22;stroke:var(--c);stroke-width:1}
 svg .live{fill:none;stroke:var(--ink);stroke-width:1.6}
 svg .run{fill:var(--c)}svg .run.bad{stroke:var(--fail);stroke-width:2}
+svg .lost{stroke:var(--warn);stroke-width:1.6}svg .lost.violated{stroke:var(--fail)}
 svg .absent{fill:none;stroke:var(--fail);stroke-width:1.2;stroke-dasharray:4 3}
 svg .run-label{fill:var(--onstage);font-size:10.5px}svg .planned-label{font-size:10px}svg .bad-label{fill:var(--fail);font-size:10.5px}
 svg .hold{stroke:var(--muted);stroke-width:1;stroke-dasharray:2 2}
