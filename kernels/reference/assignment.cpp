@@ -31,14 +31,17 @@ struct Work {
     row_of_column = frontier + m;
     reached = reinterpret_cast<std::uint8_t*>(row_of_column + m);
     settled = reached + m;
-    for (std::size_t r = 0; r < rows; ++r) row_potential[r] = 0;
-    for (std::size_t c = 0; c < m; ++c) {
+  }
+
+  // Of every `step`-th row and column from `first` on.
+  TAKT_BOTH void clear(std::size_t rows, std::size_t first, std::size_t step) const {
+    for (std::size_t r = first; r < rows; r += step) row_potential[r] = 0;
+    for (std::size_t c = first; c < columns; c += step) {
       column_potential[c] = 0;
       row_of_column[c] = kUnassigned;
       reached[c] = settled[c] = 0;
     }
   }
-
   TAKT_BOTH void augment(std::size_t row);
 };
 
@@ -120,6 +123,7 @@ std::size_t assign_scratch_bytes(std::size_t max_rows, std::size_t columns) {
 TAKT_BOTH void assign(std::size_t rows, std::size_t columns, const double* cost, double unassigned,
                       std::int32_t* column_of_row, std::byte* scratch) {
   Work work(rows, columns, cost, unassigned, scratch);
+  work.clear(rows, 0, 1);
   for (std::size_t r = 0; r < rows; ++r) work.augment(r);
   for (std::size_t r = 0; r < rows; ++r) column_of_row[r] = kUnassigned;
   for (std::size_t c = 0; c < columns; ++c) {

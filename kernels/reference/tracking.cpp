@@ -548,6 +548,32 @@ TAKT_BOTH void start_track(const Detection& d, const Moment& moment, const ListS
   body.log_odds = clamp_log_odds(model.birth_log_odds + source.hit_log_odds);
 }
 
+// The list moves the clock; whether it may start tracks.
+TAKT_BOTH bool may_start(const ListSource& source, const Moment& moment, const ListInfo& info,
+                         const TrackerModel& model, TrackClock& clock) {
+  if (moment.advances != 0) clock.time_ns = info.stamp_ns;
+  const bool camera = modality_of(source) == Modality::kCamera;
+  if (!camera) clock.ranging_ns = std::max(clock.ranging_ns, info.stamp_ns);
+  const bool ranging_alive =
+      clock.ranging_ns != kNever &&
+      static_cast<double>(between(clock.ranging_ns, info.stamp_ns)) <= model.late_limit_ns + model.coast_ns;
+  return !camera || !ranging_alive;
+}
+
+template <int states>
+TAKT_BOTH void add_track(const Detection& d, const Moment& moment, const ListInfo& info, const ListSource& source,
+                         const TrackerModel& model, const Extent* usual, TrackTable<states>& table, TrackClock& clock) {
+  const std::int32_t t = table.count++;
+  start_track(d, moment, source, model, usual, table.motion[t], table.body[t]);
+  TrackLife& life = table.life[t];
+  life = {};
+  life.id = clock.next_id;
+  clock.next_id = one_more(clock.next_id);
+  life.hits = 1;
+  life.sensors_now = life.sensors_ever = sensor_bit(source);
+  life.updated_ns = info.stamp_ns;
+}
+
 }  // namespace
 
 template <int states>
@@ -555,14 +581,7 @@ TAKT_BOTH std::int32_t birth(std::span<const Detection> objects, std::span<const
                              const Moment& moment, const ListInfo& info, const ListSource* source,
                              const TrackerModel& model, const Extent* usual, TrackTable<states>& table,
                              TrackClock& clock, std::int32_t* order, std::uint8_t* used) {
-  if (source == nullptr) return 0;
-  if (moment.advances != 0) clock.time_ns = info.stamp_ns;
-  const bool camera = modality_of(*source) == Modality::kCamera;
-  if (!camera) clock.ranging_ns = std::max(clock.ranging_ns, info.stamp_ns);
-  const bool ranging_alive =
-      clock.ranging_ns != kNever &&
-      static_cast<double>(between(clock.ranging_ns, info.stamp_ns)) <= model.late_limit_ns + model.coast_ns;
-  if (camera && ranging_alive) return 0;
+  if (source == nullptr || !may_start(*source, moment, info, model, clock)) return 0;
   for (std::size_t o = 0; o < objects.size(); ++o) used[o] = 0;
   for (const std::int32_t c : column) {
     if (static_cast<std::uint32_t>(c) < objects.size()) used[c] = 1;
@@ -584,15 +603,7 @@ TAKT_BOTH std::int32_t birth(std::span<const Detection> objects, std::span<const
       ++dropped;
       continue;
     }
-    const std::int32_t t = table.count++;
-    start_track(d, moment, *source, model, usual, table.motion[t], table.body[t]);
-    TrackLife& life = table.life[t];
-    life = {};
-    life.id = clock.next_id;
-    clock.next_id = one_more(clock.next_id);
-    life.hits = 1;
-    life.sensors_now = life.sensors_ever = sensor_bit(*source);
-    life.updated_ns = info.stamp_ns;
+    add_track(d, moment, info, *source, model, usual, table, clock);
   }
   return dropped;
 }
@@ -607,37 +618,41 @@ TAKT_BOTH bool better_proven(const TrackBody& a_body, const TrackLife& a, const 
   return a.id < b.id;
 }
 
+// A track at the end of a cycle; whether it lives on.
+TAKT_BOTH bool judge(const TrackBody& body, const TrackLife& life, std::int64_t now_ns, const TrackerModel& model,
+                     TrackLife& judged) {
+  judged = life;
+  judged.misses = judged.sensors_now != 0 ? 0 : one_more(judged.misses);
+  if (static_cast<double>(judged.hits) >= model.confirm_hits && body.log_odds >= model.confirm_log_odds) {
+    judged.confirmed = 1;
+  }
+  const double coast = judged.confirmed != 0 ? model.coast_ns : model.tentative_coast_ns;
+  const double least = judged.confirmed != 0 ? model.delete_log_odds : model.birth_log_odds;
+  const auto silent = static_cast<double>(between(judged.updated_ns, now_ns));
+  return !(body.log_odds < least || silent > coast);
+}
+
+// Whether two tracks are one object.
+template <int states>
+TAKT_BOTH bool duplicates(const Filter<states>& a, const TrackBody& a_body, const Filter<states>& b,
+                          const TrackBody& b_body, const TrackerModel& model) {
+  const GroundVelocity va = velocity_of(a), vb = velocity_of(b);
+  const double dvx = va.x - vb.x, dvy = va.y - vb.y;
+  if (dvx * dvx + dvy * dvy > model.duplicate_speed * model.duplicate_speed) return false;
+  return covers(a, a_body, b.state[0], b.state[1], model.duplicate_margin) ||
+         covers(b, b_body, a.state[0], a.state[1], model.duplicate_margin);
+}
+
 }  // namespace
 
 template <int states>
 TAKT_BOTH void death(const Filter<states>* motion, const TrackBody* body, const TrackLife* life, std::int32_t count,
                      std::int64_t now_ns, const TrackerModel& model, TrackTable<states>& survivors, TrackLife* judged,
                      std::uint8_t* alive) {
-  for (std::int32_t t = 0; t < count; ++t) {
-    TrackLife& l = judged[t];
-    l = life[t];
-    l.misses = l.sensors_now != 0 ? 0 : one_more(l.misses);
-    if (static_cast<double>(l.hits) >= model.confirm_hits && body[t].log_odds >= model.confirm_log_odds) {
-      l.confirmed = 1;
-    }
-    const double coast = l.confirmed != 0 ? model.coast_ns : model.tentative_coast_ns;
-    const double least = l.confirmed != 0 ? model.delete_log_odds : model.birth_log_odds;
-    const auto silent = static_cast<double>(between(l.updated_ns, now_ns));
-    alive[t] = body[t].log_odds < least || silent > coast ? 0 : 1;
-  }
-  const double speed2 = model.duplicate_speed * model.duplicate_speed;
+  for (std::int32_t t = 0; t < count; ++t) alive[t] = judge(body[t], life[t], now_ns, model, judged[t]) ? 1 : 0;
   for (std::int32_t i = 0; i < count; ++i) {
     for (std::int32_t j = i + 1; j < count && alive[i] != 0; ++j) {
-      if (alive[j] == 0) continue;
-      const GroundVelocity va = velocity_of(motion[i]), vb = velocity_of(motion[j]);
-      const double dvx = va.x - vb.x, dvy = va.y - vb.y;
-      if (dvx * dvx + dvy * dvy > speed2) continue;
-      const double* const a = motion[i].state;
-      const double* const b = motion[j].state;
-      if (!covers(motion[i], body[i], b[0], b[1], model.duplicate_margin) &&
-          !covers(motion[j], body[j], a[0], a[1], model.duplicate_margin)) {
-        continue;
-      }
+      if (alive[j] == 0 || !duplicates(motion[i], body[i], motion[j], body[j], model)) continue;
       alive[better_proven(body[i], judged[i], body[j], judged[j]) ? j : i] = 0;
     }
   }
