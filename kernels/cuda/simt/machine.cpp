@@ -399,15 +399,18 @@ void Machine::Impl::judge(std::span<Shadow> shadow, bool shared, bool write, boo
       continue;
     }
     Stamp& read = byte.read;
-    if (read.block < first_serial_ || (read.block == now.block && read.block_barriers != now.block_barriers)) {
+    const int warp = now.thread / 32;
+    const bool same_warp =
+        read.thread < kSeveralOfWarp ? read.thread / 32 == warp : read.thread == kSeveralOfWarp + warp;
+    // Readers before a barrier that this one has passed with them are ordered before all that it is ordered before.
+    const bool passed = read.block == now.block && (read.block_barriers != now.block_barriers ||
+                                                    (same_warp && read.warp_barriers != now.warp_barriers));
+    if (read.block < first_serial_ || passed) {
       read = now;
     } else if (read.thread == kSeveralBlocks || read.block != now.block) {
       read.thread = kSeveralBlocks;
       read.block = now.block;
     } else if (read.thread != now.thread) {
-      const int warp = now.thread / 32;
-      const bool same_warp =
-          read.thread < kSeveralOfWarp ? read.thread / 32 == warp : read.thread == kSeveralOfWarp + warp;
       read = now;
       read.thread = same_warp ? static_cast<std::uint16_t>(kSeveralOfWarp + warp) : kSeveral;
     }

@@ -53,6 +53,10 @@ TAKT_KERNEL void warp_barrier_is_one_kernel(float* y) {
   shared[thread_x()] = 1;
   sync_warp();
   y[thread_x()] = shared[thread_x() ^ 1U];
+  // Read by all lanes, and by one of them again before it writes.
+  const float first = shared[thread_x() / kWarp * kWarp];
+  sync_warp();
+  if (thread_x() % kWarp == 0) shared[thread_x()] += first;
 }
 TAKT_KERNEL void warp_barrier_across_warps_kernel(float* y) {
   auto* const shared = shared_memory<float>();
