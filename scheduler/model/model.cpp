@@ -138,6 +138,30 @@ Status check_segments(const Problem& problem, const Variant& variant, const Budg
   return {};
 }
 
+// A degraded job runs in the slots of the variant that the table chose, and that may be any: on as many cores the
+// degraded one needs no more time, and where it shares an arena it is the same.
+Status check_degraded(const Stage& stage, const std::string& where) {
+  const std::optional<std::uint32_t> degraded = degraded_variant(stage);
+  if (!degraded) return {};
+  const Variant& lesser = stage.variants[*degraded];
+  for (const Variant& variant : stage.variants) {
+    const std::string which = where + "jobs of '" + variant.name + "' degrade to '" + lesser.name + "', ";
+    if (variant.arena_mutex != lesser.arena_mutex) {
+      return fail(Code::kConfiguration, which + "whose arena is under another mutex");
+    }
+    for (const Budget& budget : variant.budgets) {
+      const auto fits = [&budget](const Budget& b) { return b.cores == budget.cores && b.time <= budget.time; };
+      if (std::any_of(lesser.budgets.begin(), lesser.budgets.end(), fits)) continue;
+      return fail(Code::kConfiguration, which + "which has no budget of at most " + ms_text(budget.time) + " on " +
+                                            std::to_string(budget.cores) +
+                                            " core(s), so that it would fit the same slots; give it one, or take "
+                                            "that budget from '" +
+                                            variant.name + "'");
+    }
+  }
+  return {};
+}
+
 Status check_stage(const Problem& problem, std::size_t index) {
   const Stage& stage = problem.stages[index];
   const std::string where = "stage '" + stage.name + "': ";
@@ -182,6 +206,7 @@ Status check_stage(const Problem& problem, std::size_t index) {
     return fail(Code::kConfiguration,
                 where + "'overrun: degrade' goes with one variant of the stage, or with one mode");
   }
+  TAKT_RETURN_IF_ERROR(check_degraded(stage, where));
   if (stage.slack.ns < 0) return fail(Code::kConfiguration, where + "the slack is negative");
   if (stage.slack > kLongest) return fail(Code::kConfiguration, where + "a slack must not exceed 1000 s");
   TAKT_RETURN_IF_ERROR(check_names(stage.inputs, "input").map_error([&](Error e) {
@@ -320,6 +345,13 @@ Status check_phase_lock(const Problem& problem, const PhaseLock& lock) {
 }
 
 }  // namespace
+
+std::optional<std::uint32_t> degraded_variant(const Stage& stage) {
+  for (std::uint32_t v = 0; v < stage.variants.size() && !stage.degraded_variant.empty(); ++v) {
+    if (stage.variants[v].name == stage.degraded_variant) return v;
+  }
+  return std::nullopt;
+}
 
 std::vector<Segment> segments_of(const Budget& budget) {
   if (!budget.segments.empty()) return budget.segments;

@@ -164,6 +164,9 @@ struct Stage {
   Duration slack;  // named slack: kept free of other jobs on the stage's cores behind every slot
 };
 
+// Index of the variant that jobs degrade to; nullopt when there is none, or it was left out.
+std::optional<std::uint32_t> degraded_variant(const Stage& stage);
+
 // The four quantities of a chain (DESIGN section 2).
 enum class Quantity { kLatency, kReaction, kAgeAtOutput, kAgeUntilReplaced };
 inline constexpr std::size_t kQuantities = 4;

@@ -70,6 +70,27 @@ Status check_lengths(const ModeSet& set, std::size_t& at) {
   return {};
 }
 
+// A mode to which a stage degrades is there, and can be entered from one that runs the stage.
+Status check_degraded_modes(const ModeSet& set, std::size_t& at) {
+  for (std::size_t m = 0; m < set.modes.size(); ++m) {
+    at = m;
+    for (const Stage& stage : set.modes[m].problem.stages) {
+      if (stage.degraded_mode.empty() || stage.degraded_mode == set.modes[m].name) continue;
+      const auto leads_there = [&](const ModeSpec& mode) {
+        const auto& stages = mode.problem.stages;
+        return std::any_of(stages.begin(), stages.end(), [&](const Stage& s) { return s.name == stage.name; }) &&
+               std::any_of(mode.exits.begin(), mode.exits.end(),
+                           [&](std::uint32_t exit) { return set.modes[exit].name == stage.degraded_mode; });
+      };
+      if (std::any_of(set.modes.begin(), set.modes.end(), leads_there)) continue;
+      return fail(Code::kConfiguration, "mode '" + set.modes[m].name + "': stage '" + stage.name +
+                                            "' degrades to mode '" + stage.degraded_mode +
+                                            "', which is no exit of a mode that runs it");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check(const ModeSet& set) {
@@ -114,6 +135,8 @@ Status check(const ModeSet& set, ModeSubject& subject) {
     }
   }
   TAKT_RETURN_IF_ERROR(check_lengths(set, at));
+  TAKT_RETURN_IF_ERROR(check_degraded_modes(set, at));
+  at = set.modes.size();
   std::vector<bool> reached(set.modes.size(), false);
   std::vector<std::uint32_t> open{0};
   while (!open.empty()) {
@@ -131,6 +154,114 @@ Status check(const ModeSet& set, ModeSubject& subject) {
     }
   }
   return {};
+}
+
+namespace {
+
+template <class Named>
+Result<std::uint32_t> index_in(const std::vector<Named>& list, const std::string& name, const std::string& what) {
+  for (std::uint32_t i = 0; i < list.size(); ++i) {
+    if (list[i].name == name) return i;
+  }
+  return fail(Code::kConfiguration, what + " '" + name + "' is of no mode alone: the whole has no such " + what);
+}
+
+std::array<std::optional<Duration>, kQuantities> limits_of(const Chain& chain) {
+  std::array<std::optional<Duration>, kQuantities> out;
+  std::copy(std::begin(chain.limits), std::end(chain.limits), out.begin());
+  return out;
+}
+
+// Indices of a mode in the whole.
+struct Places {
+  std::vector<std::uint32_t> stages, chains;
+  std::vector<std::vector<std::uint32_t>> inputs, variants;  // by stage of the mode
+};
+
+Result<Places> places_in(const Problem& whole, const Problem& mode) {
+  Places out;
+  for (const Stage& stage : mode.stages) {
+    TAKT_ASSIGN(const std::uint32_t at, index_in(whole.stages, stage.name, "stage"));
+    out.stages.push_back(at);
+    out.inputs.emplace_back();
+    for (const Input& input : stage.inputs) {
+      TAKT_ASSIGN(const std::uint32_t place, index_in(whole.stages[at].inputs, input.name, "input"));
+      out.inputs.back().push_back(place);
+    }
+    out.variants.emplace_back();
+    for (const Variant& variant : stage.variants) {
+      TAKT_ASSIGN(const std::uint32_t place, index_in(whole.stages[at].variants, variant.name, "variant"));
+      out.variants.back().push_back(place);
+    }
+  }
+  for (const Chain& chain : mode.chains) {
+    TAKT_ASSIGN(const std::uint32_t at, index_in(whole.chains, chain.name, "chain"));
+    out.chains.push_back(at);
+  }
+  return out;
+}
+
+}  // namespace
+
+ModeTable only_table(const Problem& problem, const Schedule& schedule) {
+  ModeTable out;
+  out.name = problem.name;
+  out.schedule = schedule;
+  for (const Stage& stage : problem.stages) {
+    out.reads.emplace_back(stage.inputs.size(), std::uint8_t{1});
+    out.degraded.push_back(degraded_variant(stage));
+  }
+  out.phase_lock = problem.phase_lock;
+  for (const Chain& chain : problem.chains) out.limits.push_back(limits_of(chain));
+  return out;
+}
+
+Result<std::vector<ModeTable>> tables_of(const Problem& whole, const ModeSet& set,
+                                         const std::vector<Schedule>& schedules) {
+  std::vector<ModeTable> out;
+  for (std::size_t m = 0; m < set.modes.size(); ++m) {
+    const ModeSpec& mode = set.modes[m];
+    const Schedule& own = schedules[m];
+    TAKT_ASSIGN(const Places places, places_in(whole, mode.problem));
+    ModeTable& table = out.emplace_back();
+    table.name = mode.name;
+    table.phase_lock = mode.problem.phase_lock;
+    table.entry_drain = mode.entry_drain;
+    table.dwell = mode.dwell;
+    table.exits = mode.exits;
+    table.lost = mode.lost;
+    table.schedule.clock = own.clock;
+    table.schedule.choices.resize(whole.stages.size());
+    table.degraded.resize(whole.stages.size());
+    for (const Stage& stage : whole.stages) table.reads.emplace_back(stage.inputs.size(), std::uint8_t{0});
+    for (std::size_t s = 0; s < places.stages.size(); ++s) {
+      Choice& choice = table.schedule.choices[places.stages[s]];
+      choice = own.choices[s];
+      choice.variant = places.variants[s][choice.variant];
+      const std::optional<std::uint32_t> degraded = degraded_variant(mode.problem.stages[s]);
+      if (degraded) table.degraded[places.stages[s]] = places.variants[s][*degraded];
+      for (const std::uint32_t input : places.inputs[s]) table.reads[places.stages[s]][input] = 1;
+    }
+    for (Slot slot : own.slots) {
+      slot.stage = places.stages[slot.stage];
+      table.schedule.slots.push_back(std::move(slot));
+    }
+    for (Binding binding : own.bindings) {
+      binding.input = places.inputs[binding.stage][binding.input];
+      binding.stage = places.stages[binding.stage];
+      binding.producer_stage = places.stages[binding.producer_stage];
+      table.schedule.bindings.push_back(binding);
+    }
+    table.limits.resize(whole.chains.size());
+    for (ChainBound bound : own.bounds) {
+      bound.chain = places.chains[bound.chain];
+      table.schedule.bounds.push_back(std::move(bound));
+    }
+    for (std::size_t c = 0; c < places.chains.size(); ++c) {
+      table.limits[places.chains[c]] = limits_of(mode.problem.chains[c]);
+    }
+  }
+  return out;
 }
 
 }  // namespace takt::sched

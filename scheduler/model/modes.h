@@ -3,6 +3,7 @@
 // table is an instant of the next; a change comes at the end of a hyperperiod.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,5 +42,32 @@ Result<std::vector<Tick>> common_ticks(const std::vector<Problem>& modes);
 // from the mode, every mode can be reached from the first, no hyperperiod is longer than 1000 times the shortest and no
 // drain than 10000 times. kConfiguration with the first fault.
 Status check(const ModeSet& set);
+
+// The admitted table of a mode over the stages, variants, inputs and chains of the whole problem, so that one run can
+// change between several: indices mean the same in all of them.
+struct ModeTable {
+  std::string name;
+  Schedule schedule;                                   // a stage that the mode does not run has rate 0 and no slots
+  std::vector<std::vector<std::uint8_t>> reads;        // by stage and input; a mode may leave inputs out
+  std::vector<std::optional<std::uint32_t>> degraded;  // by stage: the variant to which its jobs degrade
+  std::optional<PhaseLock> phase_lock;                 // as in the whole, unless the mode is free
+  Duration entry_drain, dwell;                         // as in ModeSpec
+  std::vector<std::uint32_t> exits;
+  std::optional<std::uint32_t> lost;
+  std::vector<std::array<std::optional<Duration>, kQuantities>> limits;  // by chain
+  // Bounds of the chains that both modes have across a change into this one, by the mode before.
+  struct Seam {
+    std::uint32_t from = 0;
+    std::vector<ChainBound> bounds;
+  };
+  std::vector<Seam> seams;
+  [[nodiscard]] bool runs(std::size_t stage) const { return schedule.choices[stage].rate > 0; }
+};
+
+// Of a problem without modes: its only one.
+ModeTable only_table(const Problem& problem, const Schedule& schedule);
+// `schedules` by mode. kConfiguration when a mode has a stage, variant, input or chain that the whole lacks.
+Result<std::vector<ModeTable>> tables_of(const Problem& whole, const ModeSet& set,
+                                         const std::vector<Schedule>& schedules);
 
 }  // namespace takt::sched

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheduler/model/subject.h"
 #include "scheduler/model/what_if.h"
 #include "scheduler/model/yaml.h"
 #include "tests/scheduler/synthesis/problems.h"
@@ -72,7 +73,11 @@ std::string with(const std::string& from, const std::string& to) {
 
 TEST(PipelineYaml, ReadsOverrunPolicies) {
   const auto policy_of = [](const std::string& text) {
-    const Read got = read(with("overrun: continue_late", text));
+    // Two cores for the lesser variant too, so that it fits whatever slots the table has.
+    std::string file = with("overrun: continue_late", text);
+    const std::string one = "{name: lite, budgets: [{cores: 1, ms: 3}]}";
+    file.replace(file.find(one), one.size(), "{name: lite, budgets: [{cores: 1, ms: 3}, {cores: 2, ms: 2}]}");
+    const Read got = read(file);
     EXPECT_EQ(got.errors, "") << text;
     const Status sound = check(got.problem);
     EXPECT_TRUE(sound) << sound.error().message;
@@ -87,6 +92,28 @@ TEST(PipelineYaml, ReadsOverrunPolicies) {
   const Stage slow = policy_of("overrun: degrade\n    degrade_to: {mode: slow}");
   EXPECT_EQ(slow.degraded_mode, "slow");
   EXPECT_EQ(slow.degraded_variant, "");
+}
+
+TEST(PipelineYaml, AVariantToDegradeToFitsWhateverTheTableChooses) {
+  const std::string degrade = "overrun: degrade\n    degrade_to: {variant: lite}";
+  const auto refusal = [&degrade](const std::string& from, const std::string& to) {
+    std::string text = with("overrun: continue_late", degrade);
+    if (!from.empty()) text.replace(text.find(from), from.size(), to);
+    const Read got = read(text);
+    EXPECT_EQ(got.errors, "");
+    Subject subject;
+    const Status sound = check(got.problem, subject);
+    if (!sound) {
+      EXPECT_EQ(subject.kind, Subject::Kind::kStage);
+      EXPECT_EQ(subject.index, 0U);
+    }
+    return sound ? std::string() : sound.error().message;
+  };
+  EXPECT_THAT(refusal("", ""),
+              HasSubstr("jobs of 'full' degrade to 'lite', which has no budget of at most 4.800 ms on 2"));
+  EXPECT_EQ(refusal("{cores: 1, ms: 3}", "{cores: 1, ms: 8}, {cores: 2, ms: 4.8}"), "");
+  EXPECT_THAT(refusal("{cores: 1, ms: 3}", "{cores: 1, ms: 8.1}, {cores: 2, ms: 4.8}"),
+              HasSubstr("8.000 ms on 1 core"));
 }
 
 TEST(PipelineYaml, ReadsEverything) {
@@ -243,6 +270,7 @@ Whole whole(const std::string& from = "", const std::string& to = "") {
   Whole out;
   out.problem = read_problem(root, root.at("name").text(), board, read_sensors(root.at("sensors")));
   out.modes = read_modes(root, out.problem);
+  if (document->finish() && out.modes) check_in_place(root, *out.modes);
   if (const Status status = document->finish(); !status) out.errors = status.error().message;
   return out;
 }
@@ -302,6 +330,57 @@ TEST(WholeYaml, ReadsModesAsProblemsOfTheirOwn) {
   EXPECT_FALSE(night.problem.phase_lock);
   EXPECT_FALSE(night.problem.sensors[0].phase);
   EXPECT_EQ(night.problem.ticks, 2 * day.problem.ticks);
+}
+
+TEST(WholeYaml, TablesOfModesSpeakOfTheWhole) {
+  const Whole got = whole();
+  ASSERT_TRUE(got.modes);
+  // By day all three stages as they are; at night camera_detect (0 there) on the CPU, and fusion (1 there).
+  Schedule day, night;
+  day.clock = {milliseconds(100), 100'000};
+  day.choices = {{3, 0, {}}, {1, 0, {}}, {1, 0, {}}};
+  day.slots = {{.stage = 1, .cores = {0}, .start = 5, .end = 9}};
+  night.clock = {milliseconds(200), 200'000};
+  night.choices = {{3, 0, {}}, {2, 0, {}}};
+  night.slots = {{.stage = 0, .cores = {1}, .start = 0, .end = 4}, {.stage = 1, .cores = {0}, .start = 6, .end = 9}};
+  night.bindings = {{.stage = 1, .job = 1, .input = 0, .producer_stage = 0, .producer_job = 2, .producer_shift = -1}};
+  ChainBound bound;
+  bound.bounds[0] = milliseconds(77);
+  night.bounds = {bound};
+  const auto tables = tables_of(got.problem, *got.modes, {day, night});
+  ASSERT_TRUE(tables) << tables.error().message;
+  ASSERT_EQ(tables->size(), 2u);
+  const ModeTable& first = (*tables)[0];
+  EXPECT_EQ(first.name, "day");
+  EXPECT_EQ(first.dwell, milliseconds(1000));
+  EXPECT_EQ(first.lost, 1u);
+  EXPECT_TRUE(first.phase_lock);
+  EXPECT_EQ(first.reads, (std::vector<std::vector<std::uint8_t>>{{1}, {1}, {1, 1}}));
+  const ModeTable& second = (*tables)[1];
+  EXPECT_FALSE(second.phase_lock);
+  EXPECT_EQ(second.entry_drain, milliseconds(2));
+  EXPECT_TRUE(second.runs(0));
+  EXPECT_FALSE(second.runs(1));
+  EXPECT_EQ(second.schedule.choices[0].variant, 1u);  // "cpu" is the first there, the second here
+  EXPECT_EQ(second.schedule.slots[1].stage, 2u);
+  EXPECT_EQ(second.schedule.bindings[0].stage, 2u);
+  EXPECT_EQ(second.schedule.bindings[0].producer_stage, 0u);
+  EXPECT_EQ(second.reads, (std::vector<std::vector<std::uint8_t>>{{1}, {0}, {1, 0}}));
+  EXPECT_EQ(second.schedule.bounds[0].chain, 0u);
+  EXPECT_EQ(second.limits[0][0], milliseconds(250));
+  EXPECT_EQ(second.limits[1][0], std::nullopt);
+}
+
+TEST(WholeYaml, AModeToDegradeToIsAnExitOfOneThatRunsTheStage) {
+  const auto refusal = [](const std::string& stage, const std::string& mode) {
+    const std::string name = "- name: " + stage + "\n";
+    const Whole got = whole(name, name + "    overrun: degrade\n    degrade_to: {mode: " + mode + "}\n");
+    return got.errors;
+  };
+  EXPECT_EQ(refusal("lidar_detect", "night"), "");
+  EXPECT_EQ(refusal("fusion", "day"), "");
+  EXPECT_EQ(refusal("lidar_detect", "day"), "");  // where nothing degrades, since the night does not run it
+  EXPECT_THAT(refusal("fusion", "dusk"), testing::ContainsRegex("w.yaml:[0-9]+:[0-9]+: .*'dusk', which is no exit"));
 }
 
 TEST(WholeYaml, EveryMistakeHasItsPlace) {
