@@ -81,9 +81,10 @@ Result<pipeline::ModelFiles> model_files(const std::vector<std::string>& models)
 void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positional_pipeline = true);
 
 struct Admitted {
-  pipeline::PipelineConfig config;  // problem: as changed by the what-ifs
-  sched::Answer answer;
-  sched::Problem any_cores;  // the same without the what-ifs on core counts: what --gang may choose from
+  pipeline::PipelineConfig config;      // problem: as changed by the what-ifs
+  sched::Answer answer;                 // of a pipeline with modes: their common verdict, and the first one's table
+  std::vector<sched::ModeTable> modes;  // where it has modes, and they are feasible
+  sched::Problem any_cores;             // the same without the what-ifs on core counts: what --gang may choose from
 };
 // Loads, applies budgets and what-ifs, synthesizes, and lets the independent validator check the table.
 Result<Admitted> admit(const ScheduleOptions& options);

@@ -106,6 +106,11 @@ Error with_advice(Error error) {
 // Asks the admitted table of a pipeline.
 Result<std::function<Status(const plan::Plan&, const PlanBudget&)>> table_of(const SwapOptions& options) {
   TAKT_ASSIGN(Admitted admitted, admit(options.schedule));
+  if (admitted.config.modes) {
+    return fail(Code::kUsage, options.schedule.pipeline +
+                                  " has modes; a swap is judged against one table: name a file "
+                                  "without 'modes'");
+  }
   std::vector<std::string> names;
   for (const sched::Stage& stage : admitted.config.problem.stages) names.push_back(stage.name);
   const auto stage = std::find(names.begin(), names.end(), options.stage);

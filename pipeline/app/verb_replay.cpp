@@ -105,11 +105,11 @@ Status apply_gang(const sched::Problem& problem, sched::Schedule& schedule, cons
   return sched::validate(problem, schedule);
 }
 
-// The admitted table, ready to be run as often as wanted.
+// The admitted tables, ready to be run as often as wanted.
 struct Prepared {
   Admitted admitted;
-  sched::Schedule schedule;
-  std::shared_ptr<const pipeline::RunData> reproduce;  // the run to repeat, whose table this is
+  std::vector<sched::ModeTable> modes;                 // one without modes
+  std::shared_ptr<const pipeline::RunData> reproduce;  // the run to repeat, whose tables these are
   std::optional<pipeline::FaultPlan> faults;           // of --faults; of the run to repeat, what it did to its log
 };
 
@@ -152,6 +152,8 @@ Status same_pipeline(const pipeline::RunData& before, const Options& options, co
   constexpr std::uint64_t kMostHyperperiods = 100'000'000;
   if (before.dispatch.hyperperiods_run > kMostHyperperiods) return other("it ran too many hyperperiods");
   TAKT_RETURN_IF_ERROR(sched::check(before.problem));
+  // Of modes the dispatcher checks that they can be run; their own problems are not in the folder.
+  if (!before.modes.empty()) return {};
   return sched::validate(before.problem, before.schedule);
 }
 
@@ -168,10 +170,12 @@ Result<Prepared> prepare_again(const Options& options) {
   TAKT_RETURN_IF_ERROR(same_inputs(before, options, out.admitted.config));
   TAKT_RETURN_IF_ERROR(same_pipeline(before, options, out.admitted.config.problem));
   if (before.faults) {
+    std::vector<std::string> modes;
+    for (const sched::ModeTable& mode : before.modes) modes.push_back(mode.name);
     // What was done to stages and to the process is in the records of their jobs; what was done to the log is not.
     TAKT_ASSIGN(pipeline::FaultPlan faults,
                 pipeline::parse_faults(before.faults->text, options.reproduce + "/run.json, its faults", before.problem,
-                                       before.rig));
+                                       before.rig, modes));
     out.faults.emplace();
     out.faults->name = faults.name;
     out.faults->what = faults.what;
@@ -179,7 +183,8 @@ Result<Prepared> prepare_again(const Options& options) {
     out.faults->sensors = std::move(faults.sensors);
   }
   out.admitted.config.problem = before.problem;
-  out.schedule = before.schedule;
+  out.modes = before.modes.empty() ? std::vector<sched::ModeTable>{sched::only_table(before.problem, before.schedule)}
+                                   : before.modes;
   out.reproduce = std::make_shared<const pipeline::RunData>(std::move(before));
   return out;
 }
@@ -199,15 +204,26 @@ Result<Prepared> prepare(const Options& options) {
   const Admitted& admitted = out.admitted;
   if (admitted.answer.verdict != sched::Verdict::kFeasible) {
     return fail(Code::kGate,
-                "not admitted, nothing was run\n" + sched::explain(admitted.config.problem, admitted.answer, 100));
+                "not admitted, nothing was run\n" +
+                    (admitted.config.modes ? admitted.answer.reason
+                                           : sched::explain(admitted.config.problem, admitted.answer, 100)));
   }
-  out.schedule = *admitted.answer.schedule;
-  for (const std::string& gang : options.gang) {
-    out.admitted.config.problem = out.admitted.any_cores;
-    TAKT_RETURN_IF_ERROR(apply_gang(out.admitted.config.problem, out.schedule, gang));
+  out.modes = admitted.modes;
+  if (out.modes.empty()) {
+    sched::Schedule schedule = *admitted.answer.schedule;
+    for (const std::string& gang : options.gang) {
+      out.admitted.config.problem = out.admitted.any_cores;
+      TAKT_RETURN_IF_ERROR(apply_gang(out.admitted.config.problem, schedule, gang));
+    }
+    out.modes.push_back(sched::only_table(out.admitted.config.problem, schedule));
+  } else if (!options.gang.empty() || options.baselines) {
+    return fail(Code::kUsage, "'" + admitted.config.name + "' has modes; --gang and --baselines are about one table");
   }
   if (!options.faults.empty()) {
-    TAKT_ASSIGN(out.faults, pipeline::load_faults(options.faults, admitted.config.problem, *admitted.config.rig));
+    std::vector<std::string> modes;
+    for (const sched::ModeTable& mode : admitted.modes) modes.push_back(mode.name);
+    TAKT_ASSIGN(out.faults,
+                pipeline::load_faults(options.faults, admitted.config.problem, *admitted.config.rig, modes));
     if (options.lockstep && out.faults->needs_real_time()) {
       return fail(Code::kUsage, options.faults +
                                     ": faults of stages and of the process are of real time, and --lockstep "
@@ -283,7 +299,7 @@ pipeline::RunOptions run_options(const Options& options, const Prepared& prepare
                 : options.roudi == "external" ? transport::Backend::kIceoryxExternal
                                               : transport::Backend::kIceoryxEmbedded;
   if (options.duration_s > 0) {
-    const double h = static_cast<double>(prepared.admitted.config.problem.hyperperiod.ns);
+    const double h = static_cast<double>(prepared.modes.front().schedule.clock.hyperperiod.ns);
     run.max_hyperperiods = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(options.duration_s * 1e9 / h + 0.5));
   }
   return run;
@@ -312,8 +328,7 @@ Status measure_baselines(const Options& options, const Prepared& prepared, const
       std::snprintf(label, sizeof label, "%s at %gx", name_of(way), load);
       Progress progress(label, options.quiet);
       run.progress = [&progress](double done, double total) { progress.update(done, total); };
-      TAKT_ASSIGN(const pipeline::RunData other,
-                  pipeline::run_pipeline(prepared.admitted.config, prepared.schedule, run));
+      TAKT_ASSIGN(const pipeline::RunData other, pipeline::run_pipeline(prepared.admitted.config, prepared.modes, run));
       if (other.interrupted) {
         data.measured.clear();
         data.schedule_notes.push_back("--baselines was interrupted: there is nothing to compare");
@@ -345,7 +360,7 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
     };
   }
   run.progress = [&progress](double done, double total) { progress->update(done, total); };
-  TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(admitted.config, prepared.schedule, run));
+  TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(admitted.config, prepared.modes, run));
   progress.reset();
   finite = findings.empty();
   for (const std::string& finding : findings) {

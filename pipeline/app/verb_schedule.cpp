@@ -144,9 +144,44 @@ Result<sched::Answer> judged_answer(const sched::Problem& problem, const sched::
   return answer;
 }
 
+Result<std::vector<sched::Answer>> answers_of(const sched::ModeSet& set, const std::string& other_machine,
+                                              const sched::SynthesisOptions& search) {
+  std::vector<sched::Answer> out;
+  for (const sched::ModeSpec& mode : set.modes) {
+    TAKT_ASSIGN(sched::Answer answer, judged_answer(mode.problem, search));
+    if (!other_machine.empty()) answer.notes.push_back(other_machine);
+    out.push_back(std::move(answer));
+  }
+  return out;
+}
+
+// One answer for all modes of the pipeline.
+Status answer_modes(const sched::SynthesisOptions& search, Admitted& out) {
+  const sched::ModeSet& set = *out.config.modes;
+  TAKT_ASSIGN(const std::vector<sched::Answer> answers, answers_of(set, "", search));
+  const sched::ModesAnswer judged = sched::judge_modes(set, answers);
+  out.answer.verdict = judged.verdict;
+  if (judged.verdict != sched::Verdict::kFeasible) {
+    out.answer.reason = sched::explain_modes(set, answers, judged);
+    return {};
+  }
+  for (std::size_t m = 0; m < answers.size(); ++m) {
+    for (const std::string& note : answers[m].notes) {
+      out.answer.notes.push_back("mode '" + set.modes[m].name + "': " + note);
+    }
+  }
+  TAKT_ASSIGN(out.modes, sched::admitted_tables(out.config.problem, set, answers, judged));
+  out.answer.schedule = out.modes.front().schedule;
+  return {};
+}
+
 Result<Admitted> answer(Asked asked, const sched::SynthesisOptions& search) {
-  Admitted out{std::move(asked.config), {}, std::move(asked.any_cores)};
-  TAKT_ASSIGN(out.answer, judged_answer(out.config.problem, search));
+  Admitted out{std::move(asked.config), {}, {}, std::move(asked.any_cores)};
+  if (out.config.modes) {
+    TAKT_RETURN_IF_ERROR(answer_modes(search, out));
+  } else {
+    TAKT_ASSIGN(out.answer, judged_answer(out.config.problem, search));
+  }
   if (!asked.other_machine.empty()) out.answer.notes.push_back(asked.other_machine);
   return out;
 }
@@ -227,13 +262,9 @@ int run_modes(const Asked& asked, const Options& options) {
                                            (options.scale ? "--scale" : "--baseline") +
                                            " is about one table: ask for a file without 'modes'"});
   }
-  std::vector<sched::Answer> answers;
-  for (const sched::ModeSpec& mode : set.modes) {
-    Result<sched::Answer> answer = judged_answer(mode.problem, search_of(options));
-    if (!answer) return report_error(answer.error());
-    if (!asked.other_machine.empty()) answer->notes.push_back(asked.other_machine);
-    answers.push_back(*std::move(answer));
-  }
+  const Result<std::vector<sched::Answer>> answered = answers_of(set, asked.other_machine, search_of(options));
+  if (!answered) return report_error(answered.error());
+  const std::vector<sched::Answer>& answers = *answered;
   const sched::ModesAnswer judged = sched::judge_modes(set, answers);
   Outputs outputs;
   if (!options.html.empty()) {

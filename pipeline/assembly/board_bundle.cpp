@@ -92,8 +92,9 @@ Status add_transport(const PipelineConfig& config, const std::vector<AdmittedMod
       output_bytes.push_back(code->output_bytes());
       own.stages.push_back(config.stages[stage]);
     }
-    join(out.topics,
-         plan_transport(own, *mode.schedule, output_bytes, transport::Backend::kIceoryxEmbedded, false, 0).topics);
+    join(out.topics, plan_transport(own, {sched::only_table(own.problem, *mode.schedule)}, output_bytes,
+                                    transport::Backend::kIceoryxEmbedded, false, 0)
+                         .topics);
   }
   transport::TransportSpec spec;
   spec.topics = out.topics;

@@ -47,6 +47,7 @@ std::string in_words(const ProcessFault& fault, const sched::Problem& problem) {
     case ProcessFault::Kind::kKillRoudi:
       return fmt::format("the process that owns RouDi is killed at {:g} s", fault.at.seconds());
     case ProcessFault::Kind::kDiskFull: return "the disk is full when the run folder is written";
+    case ProcessFault::Kind::kMode: return fmt::format("a mode is asked for at {:g} s", fault.at.seconds());
   }
   return "";
 }
@@ -70,8 +71,7 @@ struct Seen {
 
 class Check {
  public:
-  Check(const FaultPlan& plan, const RunData& run)
-      : plan_(plan), run_(run), index_(run.problem, run.schedule, run.records), judgement_(judge(run)) {}
+  Check(const FaultPlan& plan, const RunData& run) : plan_(plan), run_(run), index_(run), judgement_(judge(run)) {}
 
   void all(FaultReport& out) {
     out.expectations.push_back(
@@ -103,6 +103,7 @@ class Check {
       out.expectations.push_back({seen.what, range_text(count.range), std::move(text), within});
     }
     if (plan_.recovery) recovery(out);
+    if (!plan_.modes.empty()) modes(out);
   }
 
  private:
@@ -187,14 +188,17 @@ class Check {
   }
 
   [[nodiscard]] Seen instances_of(const CountExpectation& count) const {
-    const QuantityJudgement& latency = judgement_.chains[count.subject].latency();
     Seen seen{"latency instances of chain " + run_.problem.chains[count.subject].name + " " + count.figure, 0, 0, 0};
     const bool held = count.figure == "held";
-    seen.count = held ? latency.held : latency.void_count;
-    const auto noise = static_cast<std::uint64_t>(std::count_if(
-        latency.instances.begin(), latency.instances.end(),
-        [&](const Instance& instance) { return instance.state == InstanceState::kVoid && by_machine(instance); }));
-    (held ? seen.noise_less : seen.noise_more) = noise;
+    for (const ChainJudgement& chain : judgement_.chains) {  // in every mode
+      if (chain.chain != count.subject) continue;
+      const QuantityJudgement& latency = chain.latency();
+      seen.count += held ? latency.held : latency.void_count;
+      const auto noise = static_cast<std::uint64_t>(std::count_if(
+          latency.instances.begin(), latency.instances.end(),
+          [&](const Instance& instance) { return instance.state == InstanceState::kVoid && by_machine(instance); }));
+      (held ? seen.noise_less : seen.noise_more) += noise;
+    }
     return seen;
   }
 
@@ -216,13 +220,27 @@ class Check {
     return messages_of(count);
   }
 
+  void modes(FaultReport& out) const {
+    std::string expected, seen = run_.modes.empty() ? "" : run_.modes.front().name;
+    for (const std::string& mode : plan_.modes) expected += (expected.empty() ? "" : ", ") + mode;
+    bool by_overrun_of_machine = false;
+    for (const sched::ModeChange& change : run_.dispatch.changes) {
+      seen += ", " + run_.modes[change.to].name;
+      const JobRecord* const job = index_.find(change.stage, change.job);
+      by_overrun_of_machine |= change.cause == sched::ModeCause::kOverrun && job != nullptr && by_machine(*job);
+    }
+    if (expected != seen && by_overrun_of_machine) seen += ", where the machine made a job overrun";
+    out.expectations.push_back(
+        {"modes one after the other", expected, seen, expected == seen || by_overrun_of_machine});
+  }
+
   // The last hyperperiod in which something was done to the run.
   [[nodiscard]] std::int64_t last_faulty() const {
     const std::int64_t h = run_.problem.hyperperiod.ns;
     std::int64_t last = 0;
     for (const StageFault& fault : plan_.stages) {
-      const std::int64_t rate = run_.schedule.choices[fault.stage].rate;
-      last = std::max(last, static_cast<std::int64_t>(fault.job + fault.count - 1) / rate);
+      const JobRecord* const record = index_.find(fault.stage, fault.job + fault.count - 1);
+      if (record != nullptr) last = std::max(last, static_cast<std::int64_t>(record->hyperperiod));
     }
     // The log begins within the first hyperperiods of the table.
     for (const SensorFault& fault : plan_.sensors) {

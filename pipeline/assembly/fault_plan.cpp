@@ -12,7 +12,7 @@ namespace takt::pipeline {
 namespace {
 
 constexpr std::array kSensorKinds{"drop", "duplicate", "late", "reorder", "corrupt", "clock_step", "clock_drift"};
-constexpr std::array kProcessKinds{"stop", "kill_client", "kill_roudi", "disk_full"};
+constexpr std::array kProcessKinds{"stop", "kill_client", "kill_roudi", "disk_full", "mode"};
 
 template <class Named>
 std::vector<std::string> names_of(const std::vector<Named>& list) {
@@ -77,12 +77,18 @@ SensorFault sensor_fault(const YamlNode& node, const std::vector<std::string>& s
   return out;
 }
 
-ProcessFault process_fault(const YamlNode& node, const std::vector<std::string>& stages) {
+ProcessFault process_fault(const YamlNode& node, const std::vector<std::string>& stages,
+                           const std::vector<std::string>& modes) {
   ProcessFault out;
   out.where = node.where();
   out.kind = kind_of<ProcessFault::Kind>(node.at("process"), kProcessKinds);
   if (out.kind != ProcessFault::Kind::kDiskFull) out.at = seconds_of(node.at("at_s"));
   if (out.kind == ProcessFault::Kind::kStop) out.length = node.at("for_ms").milliseconds(1, 60'000);
+  if (out.kind == ProcessFault::Kind::kMode) {
+    const YamlNode mode = node.at("mode");
+    if (modes.empty()) mode.error("this pipeline has no modes");
+    if (!modes.empty()) out.mode = index_of(mode, modes);
+  }
   if (out.kind == ProcessFault::Kind::kKillClient) out.stage = index_of(node.at("stage"), stages);
   return out;
 }
@@ -120,7 +126,8 @@ void counts(const YamlNode& node, CountExpectation::Kind kind, const std::vector
   }
 }
 
-FaultPlan read(const YamlNode& root, const sched::Problem& problem, const sensors::Rig& rig) {
+FaultPlan read(const YamlNode& root, const sched::Problem& problem, const sensors::Rig& rig,
+               const std::vector<std::string>& modes) {
   FaultPlan plan;
   plan.name = root.at("name").text();
   plan.what = root.at("what").text();
@@ -131,7 +138,7 @@ FaultPlan read(const YamlNode& root, const sched::Problem& problem, const sensor
     } else if (node.find("sensor")) {
       plan.sensors.push_back(sensor_fault(node, sensors));
     } else {
-      plan.processes.push_back(process_fault(node, stages));
+      plan.processes.push_back(process_fault(node, stages, modes));
     }
   }
   const YamlNode expect = root.at("expect");
@@ -159,13 +166,19 @@ FaultPlan read(const YamlNode& root, const sched::Problem& problem, const sensor
   if (const auto recovery = expect.find("recovery_hyperperiods")) {
     plan.recovery = static_cast<std::uint64_t>(recovery->integer(0, 1'000'000));
   }
+  if (const auto sequence = expect.find("modes")) {
+    if (modes.empty()) sequence->error("this pipeline has no modes");
+    for (const YamlNode& node : sequence->items()) {
+      if (!modes.empty()) plan.modes.push_back(node.one_of(modes));
+    }
+  }
   return plan;
 }
 
 Result<FaultPlan> read_document(const Result<YamlDocument>& document, const sched::Problem& problem,
-                                const sensors::Rig& rig) {
+                                const sensors::Rig& rig, const std::vector<std::string>& modes) {
   if (!document) return fail(document.error());
-  FaultPlan plan = read(document->root(), problem, rig);
+  FaultPlan plan = read(document->root(), problem, rig, modes);
   TAKT_RETURN_IF_ERROR(document->finish());
   return plan;
 }
@@ -177,7 +190,7 @@ const char* name_of(ProcessFault::Kind kind) { return kProcessKinds[static_cast<
 
 bool FaultPlan::needs_real_time() const {
   return !stages.empty() || std::any_of(processes.begin(), processes.end(), [](const ProcessFault& fault) {
-    return fault.kind != ProcessFault::Kind::kDiskFull;
+    return fault.kind != ProcessFault::Kind::kDiskFull && fault.kind != ProcessFault::Kind::kMode;
   });
 }
 
@@ -192,15 +205,16 @@ bool FaultPlan::needs_iceoryx() const {
   });
 }
 
-Result<FaultPlan> load_faults(const std::string& path, const sched::Problem& problem, const sensors::Rig& rig) {
+Result<FaultPlan> load_faults(const std::string& path, const sched::Problem& problem, const sensors::Rig& rig,
+                              const std::vector<std::string>& modes) {
   const Result<std::string> text = read_file(path);
   if (!text) return fail(Code::kConfiguration, text.error().message);
-  return parse_faults(*text, path, problem, rig);
+  return parse_faults(*text, path, problem, rig, modes);
 }
 
 Result<FaultPlan> parse_faults(const std::string& text, const std::string& name, const sched::Problem& problem,
-                               const sensors::Rig& rig) {
-  TAKT_ASSIGN(FaultPlan plan, read_document(YamlDocument::parse(text, name), problem, rig));
+                               const sensors::Rig& rig, const std::vector<std::string>& modes) {
+  TAKT_ASSIGN(FaultPlan plan, read_document(YamlDocument::parse(text, name), problem, rig, modes));
   plan.text = text;
   return plan;
 }
@@ -218,7 +232,7 @@ Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const s
   };
   for (const StageFault& fault : plan.stages) {
     const std::uint64_t jobs = hyperperiods * static_cast<std::uint64_t>(schedule.choices[fault.stage].rate);
-    if (fault.job >= jobs) {
+    if (jobs > 0 && fault.job >= jobs) {
       tell(fault.where,
            "the run ends with job " + std::to_string(jobs - 1) + " of " + problem.stages[fault.stage].name);
     }

@@ -46,10 +46,12 @@ struct ProcessFault {
     kKillClient,  // a declared client of `stage`'s topic in another process holds chunks and is killed; iceoryx only
     kKillRoudi,   // another process owns RouDi and is killed; iceoryx only
     kDiskFull,    // of the run folder no file can be written beyond 64 KiB
+    kMode,        // somebody asks for a mode of the pipeline, at the first boundary from `at` on
   };
   Kind kind = Kind::kStop;
   Duration at, length;
   std::uint32_t stage = 0;
+  std::uint32_t mode = 0;
 };
 const char* name_of(ProcessFault::Kind kind);
 
@@ -79,7 +81,8 @@ struct FaultPlan {
   std::vector<std::string> verdicts;  // any of them; empty: not looked at
   std::vector<CountExpectation> counts;
   std::optional<std::uint64_t>
-      recovery;  // hyperperiods behind the last faulty one, after which every job is as planned
+      recovery;                    // hyperperiods behind the last faulty one, after which every job is as planned
+  std::vector<std::string> modes;  // that the run is in, one after the other; empty: not looked at
 
   [[nodiscard]] bool needs_real_time() const;
   [[nodiscard]] bool needs_iceoryx() const;  // it is done by other processes that attach
@@ -87,9 +90,11 @@ struct FaultPlan {
 };
 
 // Strict: unknown names, keys and values are all reported with their place. kConfiguration.
-Result<FaultPlan> load_faults(const std::string& path, const sched::Problem& problem, const sensors::Rig& rig);
+// `modes`: names of the pipeline's modes, none where it has none.
+Result<FaultPlan> load_faults(const std::string& path, const sched::Problem& problem, const sensors::Rig& rig,
+                              const std::vector<std::string>& modes = {});
 Result<FaultPlan> parse_faults(const std::string& text, const std::string& name, const sched::Problem& problem,
-                               const sensors::Rig& rig);
+                               const sensors::Rig& rig, const std::vector<std::string>& modes = {});
 
 // Whether every fault can strike in a run of so many hyperperiods over a log of that length. kConfiguration names those
 // that cannot, with their places: a scenario that tests nothing passes too easily.

@@ -52,8 +52,8 @@ struct SensorFeed {
 class Feeder {
  public:
   // `log` is opened and selected to the topics of `feeds`; both must outlive the feeder, and so must `gate` (null: no
-  // pause). Every consumer latches at least once a `hyperperiod`; one that has not, while others went on, skips its jobs
-  // and is not waited for.
+  // pause). Every consumer latches at least once a `hyperperiod`; one that has not, while others went on, skips its
+  // jobs and is not waited for.
   Feeder(sensors::LogReader& log, const sensors::Rig& rig, std::vector<std::unique_ptr<SensorFeed>>& feeds,
          std::uint64_t run, Duration hyperperiod, const ReplayGate* gate = nullptr);
   ~Feeder();

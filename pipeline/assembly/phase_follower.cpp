@@ -22,13 +22,18 @@ std::int64_t centred(std::int64_t value, std::int64_t period) {
 }  // namespace
 
 PhaseFollower::PhaseFollower(const sched::Problem& problem,
-                             const ClockMap<TableDomain, SensorDomain>& sensor_from_table)
+                             const ClockMap<TableDomain, SensorDomain>& sensor_from_table,
+                             std::vector<Duration> hyperperiods)
     : problem_(problem), map_(sensor_from_table), newest_(kNone), judged_(kNone) {
-  sched::PhaseLock without_filter = *problem.phase_lock;
-  const sched::Sensor& sensor = problem.sensors[without_filter.sensor];
-  largest_correction_ = sched::largest_correction(without_filter, sensor, problem.hyperperiod);
+  const sched::PhaseLock& lock = *problem.phase_lock;
+  sched::PhaseLock without_filter = lock;
   without_filter.filter = {};
-  largest_rate_ = sched::largest_correction(without_filter, sensor, problem.hyperperiod);
+  const sched::Sensor& sensor = problem.sensors[lock.sensor];
+  if (hyperperiods.empty()) hyperperiods.push_back(problem.hyperperiod);
+  for (const Duration h : hyperperiods) {
+    largest_.push_back(
+        {h, sched::largest_correction(lock, sensor, h), sched::largest_correction(without_filter, sensor, h)});
+  }
 }
 
 void PhaseFollower::latched(SensorTime stamp) {
@@ -37,26 +42,38 @@ void PhaseFollower::latched(SensorTime stamp) {
   }
 }
 
-Duration PhaseFollower::correction(std::uint64_t h) {
+bool PhaseFollower::silent(const sched::Turn& next) const {
+  const sched::PhaseLock& lock = *problem_.phase_lock;
+  const std::int64_t newest = newest_.load();
+  if (newest == kNone) return false;
+  return map_.map_unchecked(next.begin) - SensorTime{newest} > lock.hold_over + problem_.sensors[lock.sensor].period;
+}
+
+Duration PhaseFollower::correction(const sched::Turn& next) {
   const sched::PhaseLock& lock = *problem_.phase_lock;
   const sched::Sensor& sensor = problem_.sensors[lock.sensor];
+  const Largest& largest = largest_[next.mode];
+  if (next.stay != stay_) {
+    stay_ = next.stay;
+    began_ = next.begin - largest.hyperperiod * static_cast<std::int64_t>(next.in_mode);
+    offset_ = estimate_ = rate_ = {};
+    judged_ = kNone;
+  }
   const std::int64_t newest = newest_.load();
   if (newest == kNone) return {};
   Duration correction = rate_;
   if (newest == judged_) {
     // Held over: the table goes on at the rate seen last.
-    const SensorTime now =
-        map_.map_unchecked(TableTime{static_cast<std::int64_t>(h) * problem_.hyperperiod.ns} + offset_);
-    if (now - SensorTime{newest} > lock.hold_over + sensor.period) ++lost_;
+    if (silent(next)) ++lost_;
   } else {
-    const std::int64_t in_table = newest - map_.to_origin.ns + map_.from_origin.ns - offset_.ns;
+    const std::int64_t in_table = newest - map_.to_origin.ns + map_.from_origin.ns - began_.ns - offset_.ns;
     const std::int64_t planned = sensor.phase->offset.ns + sensor.phase->jitter.ns / 2;
     const Duration predicted = estimate_ + (judged_ == kNone ? Duration{} : rate_);
     const Duration surprise{centred(in_table - planned, sensor.period.ns) - predicted.ns};
     estimate_ = predicted + Duration{surprise.ns / kAlphaInverse};
-    rate_ = std::clamp(rate_ + Duration{surprise.ns / kBetaInverse}, -largest_rate_, largest_rate_);
+    rate_ = std::clamp(rate_ + Duration{surprise.ns / kBetaInverse}, -largest.rate, largest.rate);
     judged_ = newest;
-    correction = std::clamp(estimate_, -largest_correction_, largest_correction_);
+    correction = std::clamp(estimate_, -largest.correction, largest.correction);
     estimate_ = estimate_ - correction;
   }
   offset_ += correction;

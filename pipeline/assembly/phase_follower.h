@@ -5,21 +5,27 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "runtime/base/time.h"
+#include "scheduler/dispatch/turn.h"
 #include "scheduler/model/model.h"
 
 namespace takt::pipeline {
 
 class PhaseFollower {
  public:
-  // The problem has a phase lock, and passes its check.
-  PhaseFollower(const sched::Problem& problem, const ClockMap<TableDomain, SensorDomain>& sensor_from_table);
+  // The problem has a phase lock, and passes its check. `hyperperiods` by mode of the run; none: it has one table.
+  PhaseFollower(const sched::Problem& problem, const ClockMap<TableDomain, SensorDomain>& sensor_from_table,
+                std::vector<Duration> hyperperiods = {});
 
   // A job has latched a sample of the reference with this stamp. Any dispatcher thread.
   void latched(SensorTime stamp);
-  // Of hyperperiod h > 0, when all jobs before it have latched. One thread at a time, in order of h.
-  Duration correction(std::uint64_t h);
+  // Of a hyperperiod behind one of a locked mode, when all jobs before it have latched. One thread at a time, in order.
+  // A locked mode that is entered anew is followed anew, from the first correction on.
+  Duration correction(const sched::Turn& next);
+  // Is the reference silent for longer than the hold-over, at this boundary? False before its first sample.
+  [[nodiscard]] bool silent(const sched::Turn& next) const;
 
   // Hyperperiods that began while the reference was silent for longer than the hold-over.
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
@@ -29,10 +35,15 @@ class PhaseFollower {
   const ClockMap<TableDomain, SensorDomain>& map_;
   std::atomic<std::int64_t> newest_;  // stamp of the newest sample latched, sensor time
   std::int64_t judged_;               // the newest one that the estimate contains
-  Duration offset_;                   // sum of all corrections
+  std::uint64_t stay_ = 0;            // which stay in a mode is followed,
+  TableTime began_{0};                // when it began,
+  Duration offset_;                   // and the sum of its corrections
   // Filtered: how much later than planned the samples lie, and by how much more with each hyperperiod.
   Duration estimate_, rate_;
-  Duration largest_correction_, largest_rate_;
+  struct Largest {
+    Duration hyperperiod, correction, rate;
+  };
+  std::vector<Largest> largest_;  // by mode
   std::uint64_t lost_ = 0;
 };
 

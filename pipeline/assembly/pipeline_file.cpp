@@ -38,6 +38,21 @@ sched::Sensor timing_of(const sensors::RigSensor& sensor) {
   return out;
 }
 
+// The rig says where the stamps of locked sensors lie. Where the table follows one of them, these stamps move in it by
+// what is left between two corrections: those of the reference, and those of all others, which keep their distance from
+// it. `timing`: the sensors as the rig has them.
+void follow_reference(const std::vector<sched::Sensor>& timing, sched::Problem& problem) {
+  const auto& lock = problem.phase_lock;
+  if (!lock || lock->sensor >= timing.size() || !timing[lock->sensor].phase) return;
+  const sched::Sensor& reference = timing[lock->sensor];
+  const Duration jitter =
+      std::max(reference.phase->jitter, sched::largest_correction(*lock, reference, problem.hyperperiod));
+  for (std::size_t s = 0; s < timing.size(); ++s) {
+    if (!timing[s].phase || !problem.sensors[s].phase) continue;
+    problem.sensors[s].phase->jitter = s == lock->sensor ? jitter : timing[s].phase->jitter + jitter;
+  }
+}
+
 // The sensor whose samples a detection stage turns into objects: its first sensor input.
 std::size_t sensor_behind(const sched::Problem& problem, std::size_t stage) {
   for (const sched::Input& input : problem.stages[stage].inputs) {
@@ -139,6 +154,25 @@ Status check_model_files(const ModelFiles& files, const PipelineConfig& config, 
   return {};
 }
 
+// A mode may leave out inputs without which a job still runs, no others.
+void check_left_out(const std::vector<YamlNode>& nodes, const PipelineConfig& config) {
+  for (std::size_t m = 0; m < nodes.size() && m < config.modes->modes.size(); ++m) {
+    for (const sched::Stage& stage : config.modes->modes[m].problem.stages) {
+      const auto whole = std::find_if(config.problem.stages.begin(), config.problem.stages.end(),
+                                      [&stage](const sched::Stage& own) { return own.name == stage.name; });
+      const auto s = static_cast<std::size_t>(whole - config.problem.stages.begin());
+      for (std::size_t i = 0; i < whole->inputs.size(); ++i) {
+        const std::string& name = whole->inputs[i].name;
+        const bool kept = std::any_of(stage.inputs.begin(), stage.inputs.end(),
+                                      [&name](const sched::Input& input) { return input.name == name; });
+        if (kept || !config.stages[s].required[i]) continue;
+        nodes[m].error("it leaves out input '" + name + "' of stage '" + stage.name +
+                       "', without which that does not run: say 'required: false' there, or leave out the stage");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 const VariantConfig& StageConfig::variant(const std::string& variant_name) const {
@@ -173,18 +207,20 @@ Status PipelineConfig::compile_fusion_stage(std::size_t stage, const sched::Vari
 
 Result<std::unique_ptr<Stage>> PipelineConfig::create(std::size_t stage, std::size_t variant,
                                                       std::span<std::byte> arena,
-                                                      const std::shared_ptr<exec::Accelerator>& accelerator) const {
+                                                      const std::shared_ptr<exec::Accelerator>& accelerator,
+                                                      std::shared_ptr<exec::StateStore> state) const {
   const VariantConfig& chosen = stages[stage].variant(problem.stages[stage].variants[variant].name);
   StageSpec spec = spec_of(stage, chosen);
   spec.arena = arena;
+  spec.state = std::move(state);
   if (chosen.on_device) {
     spec.accelerator = accelerator ? accelerator : std::make_shared<exec::Accelerator>(device.device, device.exchange);
   }
   return create_stage(spec, params_[stage]);
 }
 
-Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files,
-                                     const DevicePlace& device, const std::string& board_file) {
+Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files, const DevicePlace& device,
+                                     const std::string& board_file) {
   TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
   const YamlNode root = document.root();
   PipelineConfig config;
@@ -203,16 +239,11 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
   std::vector<sched::Sensor> timing;
   for (const sensors::RigSensor& sensor : config.rig->sensors) timing.push_back(timing_of(sensor));
   config.problem = sched::read_problem(root, config.name, board, timing);
-  // The rig says where the reference of a phase lock lies; the jitter of a table that follows it is what is left
-  // between two corrections.
-  if (const auto& lock = config.problem.phase_lock; lock && lock->sensor < config.problem.sensors.size()) {
-    sched::Sensor& reference = config.problem.sensors[lock->sensor];
-    if (reference.phase) {
-      reference.phase->jitter =
-          std::max(reference.phase->jitter, sched::largest_correction(*lock, reference, config.problem.hyperperiod));
-    }
-  }
+  follow_reference(timing, config.problem);
   config.modes = sched::read_modes(root, config.problem);
+  if (config.modes) {
+    for (sched::ModeSpec& mode : config.modes->modes) follow_reference(timing, mode.problem);
+  }
 
   std::vector<NamedModel> models;
   const std::vector<YamlNode> nodes = root.at("stages").items();
@@ -247,13 +278,13 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
   sched::check_in_place(root, config.problem);
   if (config.modes) sched::check_in_place(root, *config.modes);
   TAKT_RETURN_IF_ERROR(document.finish());
-  for (const sched::Stage& stage : config.problem.stages) {
-    const auto named = [&stage](const sched::ModeSpec& mode) { return mode.name == stage.degraded_mode; };
-    if (stage.degraded_mode.empty()) continue;
-    if (config.modes && std::any_of(config.modes->modes.begin(), config.modes->modes.end(), named)) continue;
-    return fail(Code::kConfiguration, path + ": stage '" + stage.name + "' degrades to mode '" + stage.degraded_mode +
-                                          "', which the file does not have");
+  for (std::size_t s = 0; s < config.stages.size(); ++s) {
+    const sched::Stage& stage = config.problem.stages[s];
+    if (config.modes || stage.degraded_mode.empty()) continue;
+    nodes[s].at("degrade_to").error("this file has no modes, and so no '" + stage.degraded_mode + "' to degrade to");
   }
+  if (config.modes) check_left_out(root.at("modes").items(), config);
+  TAKT_RETURN_IF_ERROR(document.finish());
   for (std::size_t s = 0; s < config.stages.size(); ++s) {
     for (std::size_t i = 0; i < config.stages[s].connections.size(); ++i) {
       const sched::Input& input = config.problem.stages[s].inputs[i];
@@ -281,8 +312,16 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
       TAKT_RETURN_IF_ERROR(config.compile_fusion_stage(s, planned));
     }
     for (std::size_t v = 0; v < config.problem.stages[s].variants.size(); ++v) {
-      if (auto stage = config.create(s, v); !stage) {
+      const auto stage = config.create(s, v);
+      if (!stage) {
         return fail(Code::kConfiguration, path + ": stage '" + config.stages[s].name + "': " + stage.error().message);
+      }
+      const sched::Stage& planned_stage = config.problem.stages[s];
+      if (planned_stage.overrun == sched::OverrunPolicy::kAbort && (*stage)->phases() < 2) {
+        nodes[s].at("overrun").error("variant '" + planned_stage.variants[v].name + "' (" +
+                                     config.stages[s].variant(planned_stage.variants[v].name).type +
+                                     ") runs in one step, so that a job of it can be given up nowhere: choose "
+                                     "skip_next, continue_late or degrade");
       }
     }
   }

@@ -61,11 +61,13 @@ struct PipelineConfig {
   std::vector<StageConfig> stages;      // by stage, as in problem.stages
   DevicePlace device;
 
-  // Creates the stage in the given variant; allocates everything it will ever use, but a plan's arena if one is given.
+  // Creates the stage in the given variant; allocates everything it will ever use, but a plan's arena and state if they
+  // are given. kConfiguration when the state is of another form than the plan's.
   // `accelerator`: of this pipeline's device, for a variant that runs on it; nullptr: one that knows no chunks.
-  [[nodiscard]] Result<std::unique_ptr<Stage>> create(
-      std::size_t stage, std::size_t variant, std::span<std::byte> arena = {},
-      const std::shared_ptr<exec::Accelerator>& accelerator = nullptr) const;
+  [[nodiscard]] Result<std::unique_ptr<Stage>> create(std::size_t stage, std::size_t variant,
+                                                      std::span<std::byte> arena = {},
+                                                      const std::shared_ptr<exec::Accelerator>& accelerator = nullptr,
+                                                      std::shared_ptr<exec::StateStore> state = nullptr) const;
   [[nodiscard]] const YamlNode& params(std::size_t stage) const { return params_[stage]; }
 
  private:

@@ -86,7 +86,7 @@ void ProcessFaults::declare(const FaultPlan& plan, const std::vector<std::string
 Status ProcessFaults::prepare(const FaultPlan& plan, const std::vector<std::string>& stage_topics,
                               const transport::TransportSpec& spec) {
   for (const ProcessFault& fault : plan.processes) {
-    if (fault.kind == ProcessFault::Kind::kDiskFull) continue;
+    if (fault.kind == ProcessFault::Kind::kDiskFull || fault.kind == ProcessFault::Kind::kMode) continue;
     if (fault.kind != ProcessFault::Kind::kStop && spec.backend == transport::Backend::kLocal) {
       return fail(Code::kUsage,
                   std::string("the fault '") + name_of(fault.kind) + "' needs the transport 'iceoryx', not 'local'");

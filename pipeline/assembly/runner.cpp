@@ -23,8 +23,10 @@
 #include "pipeline/report/record_index.h"
 #include "pipeline/report/results.h"
 #include "pipeline/report/text.h"
+#include "runtime/device/device.h"
 #include "runtime/exec/offload.h"
 #include "runtime/exec/session.h"
+#include "runtime/exec/state.h"
 #include "runtime/memory/aligned_buffer.h"
 #include "runtime/memory/alloc_guard.h"
 #include "runtime/memory/process.h"
@@ -45,27 +47,65 @@ std::string export_topic(const std::string& topic) { return "/export" + topic; }
 
 std::string sensor_topic(const sensors::RigSensor& sensor) { return "/sensor/" + sensor.name; }
 
-// The longest time between two consecutive starts of a stage in the cyclic table.
+// The longest time between two consecutive starts of a stage in the cyclic table; none where it does not run.
 Duration longest_gap(const sched::Schedule& schedule, std::size_t stage) {
   std::vector<sched::Tick> starts;
   for (const sched::Slot& slot : schedule.slots) {
     if (slot.stage == stage) starts.push_back(slot.start);
   }
+  if (starts.empty()) return {};
   std::sort(starts.begin(), starts.end());
   sched::Tick gap = starts.front() + schedule.clock.ticks - starts.back();
   for (std::size_t i = 1; i < starts.size(); ++i) gap = std::max(gap, starts[i] - starts[i - 1]);
   return schedule.clock.start_at(0, gap) - TableTime{0};
 }
 
+// The longest time from a boundary to the end of a hyperperiod that begins there or behind a drain.
+Duration longest_turn(const std::vector<sched::ModeTable>& modes) {
+  Duration longest;
+  for (const sched::ModeTable& mode : modes) {
+    longest = std::max(longest, mode.entry_drain + mode.schedule.clock.hyperperiod);
+  }
+  return longest;
+}
+
+// The longest time between two consecutive starts, over a change of mode as well, from one that runs the stage to
+// another.
+Duration longest_gap(const std::vector<sched::ModeTable>& modes, std::size_t stage) {
+  Duration gap;
+  for (const sched::ModeTable& mode : modes) gap = std::max(gap, longest_gap(mode.schedule, stage));
+  return modes.size() == 1 ? gap : gap + longest_turn(modes);
+}
+
+// The most jobs of a stage between two of its consumer's.
+std::uint32_t most_jobs(const std::vector<sched::ModeTable>& modes, std::size_t stage) {
+  std::int64_t most = 0;
+  for (const sched::ModeTable& mode : modes) most = std::max(most, mode.schedule.choices[stage].rate);
+  if (modes.size() == 1) return static_cast<std::uint32_t>(most);
+  // Those of the hyperperiod before the change, and those of the longest one behind it.
+  Duration shortest = longest_turn(modes);
+  for (const sched::ModeTable& mode : modes) shortest = std::min(shortest, mode.schedule.clock.hyperperiod);
+  return static_cast<std::uint32_t>(most * (1 + (longest_turn(modes).ns + shortest.ns - 1) / shortest.ns));
+}
+
+std::uint32_t jobs_per_second(const std::vector<sched::ModeTable>& modes, std::size_t stage) {
+  std::int64_t most = 0;
+  for (const sched::ModeTable& mode : modes) {
+    most = std::max(most, 1'000'000'000 / mode.schedule.clock.hyperperiod.ns * mode.schedule.choices[stage].rate);
+  }
+  return static_cast<std::uint32_t>(most);
+}
+
 // A: how many samples of a sensor may wait beyond the last latch of its slowest consumer. Everything that can arrive
 // until that consumer's next latch, one partial period at each end, one more so that the feeder decodes meanwhile. One
 // figure per topic, since a fast consumer's queue, too, fills up to what the slowest lets the feeder publish.
-std::uint32_t samples_ahead(const PipelineConfig& config, const sched::Schedule& schedule, std::size_t sensor) {
+std::uint32_t samples_ahead(const PipelineConfig& config, const std::vector<sched::ModeTable>& modes,
+                            std::size_t sensor) {
   Duration gap;
   const auto& stages = config.problem.stages;
   for (std::size_t c = 0; c < stages.size(); ++c) {
     for (const sched::Input& input : stages[c].inputs) {
-      if (input.from_sensor && input.source == sensor) gap = std::max(gap, longest_gap(schedule, c));
+      if (input.from_sensor && input.source == sensor) gap = std::max(gap, longest_gap(modes, c));
     }
   }
   const sensors::RigSensor& s = config.rig->sensors[sensor];
@@ -233,34 +273,52 @@ Result<std::vector<memory::AlignedBuffer>> shared_arenas(const PipelineConfig& c
   return out;
 }
 
-// The admitted variant of a stage, and the one that it may degrade to.
+// The variants of a stage that some mode runs or degrades to, the first mode's first, and on how many cores each.
+std::vector<std::pair<std::uint32_t, int>> variants_in(const std::vector<sched::ModeTable>& modes, std::size_t stage) {
+  std::vector<std::pair<std::uint32_t, int>> out;
+  const auto add = [&out](std::uint32_t variant, int cores) {
+    if (std::none_of(out.begin(), out.end(), [variant](const auto& known) { return known.first == variant; })) {
+      out.emplace_back(variant, cores);
+    }
+  };
+  for (const sched::ModeTable& mode : modes) {
+    if (mode.runs(stage)) add(mode.schedule.choices[stage].variant, mode.schedule.choices[stage].budget.cores);
+  }
+  for (const sched::ModeTable& mode : modes) {
+    if (mode.runs(stage) && mode.degraded[stage]) add(*mode.degraded[stage], mode.schedule.choices[stage].budget.cores);
+  }
+  return out;
+}
+
 Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const PipelineConfig& config,
-                                                                     const sched::Schedule& schedule, std::size_t s,
+                                                                     const std::vector<sched::ModeTable>& modes,
+                                                                     std::size_t s,
                                                                      const std::vector<memory::AlignedBuffer>& arenas,
                                                                      const std::shared_ptr<exec::Accelerator>& device) {
   const sched::Stage& stage = config.problem.stages[s];
-  const sched::Choice& choice = schedule.choices[s];
-  std::vector<std::uint32_t> indices{choice.variant};
-  for (std::uint32_t v = 0; v < stage.variants.size(); ++v) {
-    if (v != choice.variant && stage.variants[v].name == stage.degraded_variant) indices.push_back(v);
-  }
+  const std::vector<std::pair<std::uint32_t, int>> indices = variants_in(modes, s);
+  if (indices.empty()) return fail(Code::kConfiguration, config.file + ": no mode runs stage '" + stage.name + "'");
   std::vector<PipelineStageHost::VariantStage> out;
-  for (const std::uint32_t v : indices) {
+  std::shared_ptr<exec::StateStore> state;  // variants go on with each other's
+  for (const auto& [v, cores] : indices) {
     const sched::Variant& variant = stage.variants[v];
     const std::span<std::byte> arena =
         variant.arena_mutex ? arenas[*variant.arena_mutex].span() : std::span<std::byte>{};
-    TAKT_ASSIGN(auto created, config.create(s, v, arena, device));
-    const exec::Session* const session = created->session();
-    const bool state = created->keeps_state() || (session != nullptr && !session->plan().description().states.empty());
-    if (indices.size() > 1 && state) {
-      return fail(Code::kConfiguration, config.file + ": stage '" + stage.name +
-                                            "' keeps state that its variants do not share: it cannot degrade to one "
-                                            "of them; degrade to a mode, or choose another policy");
+    const VariantConfig& code = config.stages[s].variant(variant.name);
+    // On the host; what a device keeps stays there.
+    const bool keeps = code.plan && !code.on_device && !code.plan->description().states.empty();
+    if (indices.size() > 1 && !state && keeps) {
+      TAKT_ASSIGN(state, exec::StateStore::create(code.plan, device::cpu()));
     }
+    TAKT_ASSIGN(auto created,
+                config.create(s, v, arena, device, code.on_device ? nullptr : state).map_error([&](Error error) {
+                  return std::move(error).with_context(config.file + ": stage '" + stage.name + "', variant '" +
+                                                       variant.name + "', which goes on with the state of another");
+                }));
     std::vector<Duration> worst_case;
     for (const sched::Budget& budget : variant.budgets) {
       // A job on a device is one phase: between its steps nobody can give it up.
-      if (budget.cores == choice.budget.cores && created->offload() == nullptr) worst_case = budget.steps;
+      if (budget.cores == cores && created->offload() == nullptr) worst_case = budget.steps;
     }
     out.push_back({v, std::move(created), std::move(worst_case)});
   }
@@ -328,7 +386,7 @@ void count_unused(RunData& data) {
 
 }  // namespace
 
-transport::TransportSpec plan_transport(const PipelineConfig& config, const sched::Schedule& schedule,
+transport::TransportSpec plan_transport(const PipelineConfig& config, const std::vector<sched::ModeTable>& modes,
                                         const std::vector<std::uint64_t>& stage_output_bytes,
                                         transport::Backend backend, bool lossless, std::uint64_t run, bool exported) {
   transport::TransportSpec spec;
@@ -339,7 +397,7 @@ transport::TransportSpec plan_transport(const PipelineConfig& config, const sche
     const sensors::RigSensor& sensor = config.rig->sensors[s];
     TopicSpec topic{
         sensor_topic(sensor), sensors::payload_schema(sensor.kind), sensors::payload_capacity(sensor), 1, {}};
-    const std::uint32_t ahead = samples_ahead(config, schedule, s);
+    const std::uint32_t ahead = samples_ahead(config, modes, s);
     for (std::size_t c = 0; c < stages.size(); ++c) {
       for (std::size_t i = 0; i < stages[c].inputs.size(); ++i) {
         if (!stages[c].inputs[i].from_sensor || stages[c].inputs[i].source != s) continue;
@@ -350,18 +408,17 @@ transport::TransportSpec plan_transport(const PipelineConfig& config, const sche
     if (!topic.subscribers.empty()) spec.topics.push_back(std::move(topic));
   }
   for (std::size_t p = 0; p < stages.size(); ++p) {
-    const auto rate = static_cast<std::uint32_t>(schedule.choices[p].rate);
+    const std::uint32_t jobs = most_jobs(modes, p);
     TopicSpec topic{config.stages[p].topic(), 0, stage_output_bytes[p], 1, {}};
     for (std::size_t c = 0; c < stages.size(); ++c) {
       for (std::size_t i = 0; i < stages[c].inputs.size(); ++i) {
         if (stages[c].inputs[i].from_sensor || stages[c].inputs[i].source != p) continue;
-        // A consumer runs at least once a hyperperiod, in which the producer publishes `rate` chunks; bindings reach
-        // back one hyperperiod at most.
-        topic.subscribers.push_back({input_name(config, c, i), rate + 1, 2 * rate + 2});
+        // A consumer runs at least once a hyperperiod; bindings reach back one hyperperiod at most.
+        topic.subscribers.push_back({input_name(config, c, i), jobs + 1, 2 * jobs + 2});
       }
     }
     // The recorder lives on the housekeeping reserve: one second of outputs may wait for it. In lockstep it paces.
-    const auto second = static_cast<std::uint32_t>(1'000'000'000 / config.problem.hyperperiod.ns) * rate;
+    const std::uint32_t second = jobs_per_second(modes, p);
     topic.subscribers.push_back({"recorder", lossless ? 16 : std::min<std::uint32_t>(second + 4, 200), 2});
     if (exported) topic.subscribers.push_back({kRelay, std::min<std::uint32_t>(second + 4, 200), 1});
     spec.topics.push_back(std::move(topic));
@@ -410,14 +467,15 @@ Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedul
 }
 
 Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule& schedule, const RunOptions& options) {
+  return run_pipeline(config, std::vector<sched::ModeTable>{sched::only_table(config.problem, schedule)}, options);
+}
+
+Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sched::ModeTable>& modes,
+                             const RunOptions& options) {
   const auto& stages = config.problem.stages;
   const sensors::Rig& rig = *config.rig;
-  TAKT_RETURN_IF_ERROR(sched::can_dispatch(config.problem, schedule));
-  if (config.modes) {
-    return fail(Code::kConfiguration, config.file +
-                                          ": it has modes, and no dispatcher changes between tables yet; "
-                                          "`takt schedule` plans and proves them. To run it, leave out 'modes'");
-  }
+  const sched::Schedule& schedule = modes.front().schedule;  // the run begins with it
+  for (const sched::ModeTable& mode : modes) TAKT_RETURN_IF_ERROR(sched::can_dispatch(config.problem, mode.schedule));
 
   // The log first: most mistakes are there.
   std::set<std::string> topic_set;
@@ -438,7 +496,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
                 "this is another part of the log than the run to reproduce had; give the same --start, "
                 "--end, --topics, --exclude and --remap");
   }
-  const std::int64_t h = config.problem.hyperperiod.ns;
+  const std::int64_t h = schedule.clock.hyperperiod.ns;
   const std::int64_t log_ns = (log->span()->second - origin).ns;
   std::uint64_t hyperperiods = static_cast<std::uint64_t>(log_ns / h) + 2;  // the last samples still come through
   if (options.max_hyperperiods > 0) hyperperiods = std::min(hyperperiods, options.max_hyperperiods);
@@ -467,11 +525,13 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   }
   std::vector<std::vector<PipelineStageHost::VariantStage>> created;
   std::vector<std::uint64_t> output_bytes;
-  std::vector<exec::Session*> sessions;       // by stage; null for plain code. The hosts own the stages
+  std::vector<std::uint32_t> shown;           // by stage: the variant that the report speaks of, the first mode's
+  std::vector<exec::Session*> sessions;       // of it; null for plain code. The hosts own the stages
   std::vector<const exec::CountLog*> counts;  // the same
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    TAKT_ASSIGN(auto variants, create_variants(config, schedule, s, arenas, accelerator));
+    TAKT_ASSIGN(auto variants, create_variants(config, modes, s, arenas, accelerator));
     const Stage& stage = *variants.front().stage;
+    shown.push_back(variants.front().index);
     sessions.push_back(variants.front().stage->session());
     counts.push_back(variants.front().stage->counts());
     if (sessions.back() != nullptr) sessions.back()->enable_profile(true);
@@ -498,7 +558,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   std::optional<HousekeepingAffinity> on_reserve;
   if (!options.lockstep) on_reserve.emplace(config.problem.board);
   transport::TransportSpec transport_spec =
-      plan_transport(config, schedule, output_bytes, options.backend, options.lockstep, run_token, options.exported);
+      plan_transport(config, modes, output_bytes, options.backend, options.lockstep, run_token, options.exported);
   std::vector<std::string> stage_topics;
   for (const StageConfig& stage : config.stages) stage_topics.push_back(stage.topic());
   ProcessFaults process_faults;
@@ -519,11 +579,24 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   }
   RunContext context;
   context.run = run_token;
-  context.schedule = schedule.hash().low;
+  for (const sched::ModeTable& mode : modes) context.schedules.push_back(mode.schedule.hash().low);
   context.sensor_from_table.to_origin = origin;  // table time 0
   context.stop = options.stop;
   std::optional<PhaseFollower> phase;
-  if (config.problem.phase_lock) context.phase = &phase.emplace(config.problem, context.sensor_from_table);
+  if (config.problem.phase_lock) {
+    std::vector<Duration> lengths;
+    for (const sched::ModeTable& mode : modes) lengths.push_back(mode.schedule.clock.hyperperiod);
+    context.phase = &phase.emplace(config.problem, context.sensor_from_table, std::move(lengths));
+  }
+  std::optional<sched::ModeControl> control;
+  if (modes.size() > 1) {
+    context.modes = &control.emplace(modes);
+    for (std::size_t i = 0; options.faults != nullptr && i < options.faults->processes.size(); ++i) {
+      const ProcessFault& fault = options.faults->processes[i];
+      if (fault.kind == ProcessFault::Kind::kMode) control->ask_at(fault.mode, TableTime{fault.at.ns});
+    }
+    if (phase) control->reference_lost = [&phase](const sched::Turn& next) { return phase->silent(next); };
+  }
 
   std::vector<SensorFeed*> feed_of(rig.sensors.size(), nullptr);
   for (std::size_t s = 0; s < rig.sensors.size(); ++s) {
@@ -531,7 +604,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
     auto feed = std::make_unique<SensorFeed>();
     feed->sensor = s;
     feed->stamp = opened.sources[s].stamp;
-    feed->ahead = samples_ahead(config, schedule, s);
+    feed->ahead = samples_ahead(config, modes, s);
     TAKT_ASSIGN(feed->publisher, assembly.transport->publisher(sensor_topic(rig.sensors[s])));
     feed_of[s] = feed.get();
     assembly.feeds.push_back(std::move(feed));
@@ -552,24 +625,20 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
         port.reference = config.problem.phase_lock && config.problem.phase_lock->sensor == input.source;
         port.latched = feed.latched.back().get();
       } else {
-        const auto rate = schedule.choices[input.source].rate;
         TAKT_ASSIGN(auto subscriber,
                     assembly.transport->subscriber(config.stages[input.source].topic(), input_name(config, c, i)));
         port.jobs = std::make_unique<transport::JobBinder>(std::move(subscriber), input.absence.hold,
-                                                           static_cast<std::uint32_t>(2 * rate + 2));
-        port.producer_rate = rate;
-        port.bound.resize(static_cast<std::size_t>(schedule.choices[c].rate));
-        for (const sched::Binding& binding : schedule.bindings) {
-          if (binding.stage == c && binding.input == i) {
-            port.bound[binding.job] = {binding.producer_job, binding.producer_shift};
-          }
-        }
+                                                           2 * most_jobs(modes, input.source) + 2);
       }
     }
     TAKT_ASSIGN(auto publisher, assembly.transport->publisher(config.stages[c].topic()));
-    const Duration validity{2 * h / schedule.choices[c].rate};
-    assembly.hosts.push_back(std::make_unique<PipelineStageHost>(
-        context, std::move(created[c]), schedule.choices[c].rate, validity, std::move(publisher), std::move(ports)));
+    std::vector<Duration> validity;
+    for (const sched::ModeTable& mode : modes) {
+      const std::int64_t rate = std::max<std::int64_t>(1, mode.schedule.choices[c].rate);
+      validity.push_back({2 * mode.schedule.clock.hyperperiod.ns / rate});
+    }
+    assembly.hosts.push_back(std::make_unique<PipelineStageHost>(context, std::move(created[c]), std::move(validity),
+                                                                 std::move(publisher), std::move(ports)));
   }
   for (const auto& host : assembly.hosts) host->set_load(options.load);
   // A consumer checks the place of what it takes against its producer's ledger. Producers may come later in the list
@@ -605,12 +674,12 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   TAKT_RETURN_IF_ERROR(assembly.transport->wait_connected());
 
   ReplayGate* const gate = options.lockstep ? options.gate : nullptr;
-  if (gate != nullptr) gate->begin(origin, config.problem.hyperperiod);
-  assembly.feeder = std::make_unique<Feeder>(*log, rig, assembly.feeds, run_token, config.problem.hyperperiod, gate);
+  if (gate != nullptr) gate->begin(origin, schedule.clock.hyperperiod);
+  assembly.feeder = std::make_unique<Feeder>(*log, rig, assembly.feeds, run_token, longest_turn(modes), gate);
   context.feeder = assembly.feeder.get();
   assembly.recorder =
       std::make_unique<Recorder>(config.problem.board.cores.size(), std::move(outputs), options.lockstep);
-  const double total = static_cast<double>(hyperperiods) * config.problem.hyperperiod.seconds();
+  const double total = static_cast<double>(hyperperiods) * schedule.clock.hyperperiod.seconds();
   assembly.recorder->on_record = [&options, gate, total](const sched::JobRecord& record) {
     if (gate != nullptr) gate->done(record.slot_end);
     if (options.progress) options.progress(static_cast<double>(record.slot_end) * 1e-9, total);
@@ -634,7 +703,8 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
       if (fault.stage == s) of_stage.push_back(fault);
     }
     if (of_stage.empty()) continue;
-    stage_faults.push_back(std::make_unique<StageFaults>(std::move(of_stage), schedule.choices[s].budget.time,
+    const auto runs = std::find_if(modes.begin(), modes.end(), [s](const auto& mode) { return mode.runs(s); });
+    stage_faults.push_back(std::make_unique<StageFaults>(std::move(of_stage), runs->schedule.choices[s].budget.time,
                                                          table_end, options.rate, options.stop));
     assembly.hosts[s]->inject(stage_faults.back().get());
   }
@@ -645,20 +715,22 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   dispatch_options.hyperperiods = hyperperiods;
   dispatch_options.rate = options.rate;
   dispatch_options.stop = options.stop;
-  if (phase)
-    dispatch_options.correction = [&phase](std::uint64_t hyperperiod) { return phase->correction(hyperperiod); };
+  if (phase) dispatch_options.correction = [&phase](const sched::Turn& next) { return phase->correction(next); };
   if (phase && options.reproduce != nullptr) {
-    dispatch_options.correction = [&corrections = options.reproduce->dispatch.corrections](std::uint64_t hyperperiod) {
-      return hyperperiod < corrections.size() ? corrections[hyperperiod] : Duration{};
+    dispatch_options.correction = [&corrections = options.reproduce->dispatch.corrections](const sched::Turn& next) {
+      return next.number < corrections.size() ? corrections[next.number] : Duration{};
     };
   }
   dispatch_options.watchdog = [&assembly](const sched::WatchdogReport& report) {
     assembly.status->tell(report, assembly.hosts);
   };
+  dispatch_options.modes = context.modes;
   if (options.reproduce != nullptr) {
+    dispatch_options.repeat_changes = options.reproduce->dispatch.changes;
     const RunData& before = *options.reproduce;
-    dispatch_options.reproduce = [index = RecordIndex(before.problem, before.schedule, before.records)](
-                                     std::uint32_t stage, std::uint64_t job) { return index.find(stage, job); };
+    dispatch_options.reproduce = [index = RecordIndex(before)](std::uint32_t stage, std::uint64_t job) {
+      return index.find(stage, job);
+    };
   }
   std::vector<int> cpus;
   for (const sched::Core& core : config.problem.board.cores) cpus.push_back(core.cpu);
@@ -669,7 +741,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   const auto sink = [&](std::size_t core, const sched::JobRecord& record) { assembly.recorder->push(core, record); };
   Result<sched::DispatchResult> dispatched =
       options.way == Way::kTable
-          ? sched::dispatch(config.problem, schedule, hosts, dispatch_options, sink)
+          ? sched::dispatch(config.problem, modes, hosts, dispatch_options, sink)
           : run_without_table(config.problem, schedule, arrivals, hosts,
                               {.way = options.way, .hyperperiods = hyperperiods, .stop = options.stop}, sink);
   const CpuTimes cpu_after = read_cpu_times();
@@ -705,7 +777,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
     if (sessions[s] == nullptr) continue;
-    const std::string& variant = stages[s].variants[schedule.choices[s].variant].name;
+    const std::string& variant = stages[s].variants[shown[s]].name;
     const ModelContract* const model = config.stages[s].variant(variant).model.get();
     if (model != nullptr) {
       for (const auto& [role, path] :
@@ -774,8 +846,9 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
   data.sources = std::move(opened.sources);
   data.problem = config.problem;
   data.schedule = schedule;
+  if (modes.size() > 1) data.modes = modes;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const std::string& variant = stages[s].variants[schedule.choices[s].variant].name;
+    const std::string& variant = stages[s].variants[shown[s]].name;
     data.stages.push_back({config.stages[s].variant(variant).type, variant, stage_topics[s]});
   }
   data.sensor_from_table = context.sensor_from_table;

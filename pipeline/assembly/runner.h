@@ -14,6 +14,7 @@
 #include "runtime/base/status.h"
 #include "runtime/exec/watch.h"
 #include "runtime/transport/transport.h"
+#include "scheduler/model/modes.h"
 
 namespace takt::pipeline {
 
@@ -50,9 +51,12 @@ struct RunOptions {
 // A damaged log, bad frames and late jobs are no errors: they are in the data. Errors: kInput (log unreadable),
 // kEnvironment (shared memory, RouDi), kConfiguration (rig does not fit the log, transport limits).
 Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule& schedule, const RunOptions& options);
+// The same with the tables of several modes, over the whole problem; begins in the first.
+Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sched::ModeTable>& modes,
+                             const RunOptions& options);
 
-// The transport a schedule needs: topics, queue depths and held chunks computed from the table.
-transport::TransportSpec plan_transport(const PipelineConfig& config, const sched::Schedule& schedule,
+// The transport that tables need: topics, queue depths and held chunks computed from them.
+transport::TransportSpec plan_transport(const PipelineConfig& config, const std::vector<sched::ModeTable>& modes,
                                         const std::vector<std::uint64_t>& stage_output_bytes,
                                         transport::Backend backend, bool lossless, std::uint64_t run,
                                         bool exported = false);

@@ -27,14 +27,13 @@ std::int64_t thread_cpu_ns() {
 
 }  // namespace
 
-PipelineStageHost::PipelineStageHost(const RunContext& context, std::vector<VariantStage> variants, std::int64_t rate,
-                                     Duration validity, std::unique_ptr<transport::Publisher> publisher,
+PipelineStageHost::PipelineStageHost(const RunContext& context, std::vector<VariantStage> variants,
+                                     std::vector<Duration> validity, std::unique_ptr<transport::Publisher> publisher,
                                      std::vector<InputPort> inputs)
     : context_(context),
       variants_(std::move(variants)),
       current_(&variants_.front()),
-      rate_(rate),
-      validity_(validity),
+      validity_(std::move(validity)),
       publisher_(std::move(publisher)),
       ports_(std::move(inputs)),
       inputs_(ports_.size()) {}
@@ -77,11 +76,9 @@ void PipelineStageHost::latch_sample(InputPort& port, const sched::Job& job, std
   input = {selected.chunk, selected.selection == Selection::kRepeat, false};
 }
 
-void PipelineStageHost::latch_job(InputPort& port, const sched::Job& job, const sched::InputRecord* seen,
+void PipelineStageHost::latch_job(InputPort& port, std::int64_t bound, const sched::InputRecord* seen,
                                   StageInput& input, sched::InputRecord& record) {
   if (port.newest != nullptr) return take(port, port.newest->load(std::memory_order_acquire), input, record);
-  const auto [producer_job, shift] = port.bound[job.number % static_cast<std::uint64_t>(rate_)];
-  const std::int64_t bound = (static_cast<std::int64_t>(job.hyperperiod) + shift) * port.producer_rate + producer_job;
   if (bound < 0) {
     record.reason = Reason::kFill;
     return;
@@ -133,11 +130,18 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
     sched::InputRecord& in = record.inputs[i];
     in = {};
     inputs_[i] = {};
+    if (job.bound[i] == sched::Job::kNotRead) {
+      // Nobody waits for what this mode leaves out.
+      const SensorTime now = context_.sensor_from_table.map_unchecked(job.nominal_start);
+      if (port.samples) port.samples->skip(now);
+      if (port.samples) port.latched->store(now.ns, std::memory_order_release);
+      continue;
+    }
     const sched::InputRecord* const seen = job.seen != nullptr ? &job.seen->inputs[i] : nullptr;
     if (port.samples) {
       latch_sample(port, job, give_up, seen, inputs_[i], in);
     } else {
-      latch_job(port, job, seen, inputs_[i], in);
+      latch_job(port, job.bound[i], seen, inputs_[i], in);
     }
     switch (static_cast<Selection>(in.kind)) {
       case Selection::kNew: break;
@@ -162,6 +166,7 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
   if (offload != nullptr && offload->session().device().lost() != nullptr) {
     complete = false;
     record.reason = Reason::kDevice;
+    if (context_.modes != nullptr) context_.modes->cannot_run(job.stage, job.variant, job.number);
   }
   if (complete) {
     loan_ = publisher_->loan();
@@ -217,12 +222,13 @@ void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record)
   }
   transport::ChunkHeader& header = *loan_.header;
   header.run = context_.run;
-  header.schedule = context_.schedule;
+  header.schedule = context_.schedules[job.mode];
   header.mode = job.mode;
   header.schema = current_->stage->output_schema();
   header.hyperperiod = job.hyperperiod;
   header.job = job.number;
-  header.valid_until_ns = (job.slot_end + validity_).ns;
+  const TableTime valid_until = job.slot_end + validity_[job.mode];
+  header.valid_until_ns = valid_until.ns;
   if (stage_job_.repaired) record.flags |= sched::kFlagRepaired;
   record.output_bytes = header.payload_bytes;
   record.published = 1;
@@ -231,7 +237,7 @@ void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record)
   publisher_->publish(loan_);
   loan_ = {};
   current_->stage->published();
-  valid_until_.store((job.slot_end + validity_).ns, std::memory_order_relaxed);
+  valid_until_.store(valid_until.ns, std::memory_order_relaxed);
   published_jobs_.store(job.number + 1, std::memory_order_release);
 }
 

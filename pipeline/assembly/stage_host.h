@@ -19,11 +19,12 @@ namespace takt::pipeline {
 // What all stages of a run share.
 struct RunContext {
   std::uint64_t run = 0;
-  std::uint64_t schedule = 0;  // ChunkHeader::schedule
+  std::vector<std::uint64_t> schedules;  // by mode: ChunkHeader::schedule
   ClockMap<TableDomain, SensorDomain> sensor_from_table;
   Feeder* feeder = nullptr;
   const std::atomic<bool>* stop = nullptr;
-  PhaseFollower* phase = nullptr;  // of a table that is locked to a sensor
+  PhaseFollower* phase = nullptr;       // of tables that are locked to a sensor
+  sched::ModeControl* modes = nullptr;  // of a pipeline with modes
 };
 
 class PipelineStageHost final : public sched::StageHost {
@@ -37,9 +38,7 @@ class PipelineStageHost final : public sched::StageHost {
     std::atomic<std::int64_t>* latched = nullptr;
     std::unique_ptr<transport::JobBinder> jobs;  // stage inputs
     const LocationLedger* producer_ledger = nullptr;
-    const std::atomic<std::uint64_t>* newest = nullptr;         // take_newest(): the producer's newest job + 1
-    std::int64_t producer_rate = 0;                             // jobs per hyperperiod
-    std::vector<std::pair<std::uint32_t, std::int32_t>> bound;  // by job within the hyperperiod: producer job, shift
+    const std::atomic<std::uint64_t>* newest = nullptr;  // take_newest(): the producer's newest job + 1
   };
 
   // A variant of the stage that jobs may run; the first is the admitted one.
@@ -49,7 +48,8 @@ class PipelineStageHost final : public sched::StageHost {
     std::vector<Duration> worst_case;  // of each phase; empty: not known
   };
 
-  PipelineStageHost(const RunContext& context, std::vector<VariantStage> variants, std::int64_t rate, Duration validity,
+  // `validity` by mode: how long behind the slot's end an output is valid.
+  PipelineStageHost(const RunContext& context, std::vector<VariantStage> variants, std::vector<Duration> validity,
                     std::unique_ptr<transport::Publisher> publisher, std::vector<InputPort> inputs);
 
   bool latch(const sched::Job& job, Duration patience, sched::JobRecord& record) override;
@@ -81,8 +81,8 @@ class PipelineStageHost final : public sched::StageHost {
  private:
   void latch_sample(InputPort& port, const sched::Job& job, std::optional<HostTime> give_up,
                     const sched::InputRecord* seen, StageInput& input, sched::InputRecord& record);
-  void latch_job(InputPort& port, const sched::Job& job, const sched::InputRecord* seen, StageInput& input,
-                 sched::InputRecord& record);
+  static void latch_job(InputPort& port, std::int64_t bound, const sched::InputRecord* seen, StageInput& input,
+                        sched::InputRecord& record);
   // The chunk of job `next` - 1; 0: there is none yet.
   static void take(InputPort& port, std::uint64_t next, StageInput& input, sched::InputRecord& record);
   static void repeat_job(InputPort& port, std::uint64_t bound, const sched::InputRecord& seen, StageInput& input,
@@ -90,9 +90,8 @@ class PipelineStageHost final : public sched::StageHost {
 
   const RunContext& context_;
   std::vector<VariantStage> variants_;
-  VariantStage* current_;  // of the job in flight
-  std::int64_t rate_;
-  Duration validity_;  // after the slot's end, until the output is stale
+  VariantStage* current_;                 // of the job in flight
+  const std::vector<Duration> validity_;  // by mode
   std::unique_ptr<transport::Publisher> publisher_;
   std::vector<InputPort> ports_;
   std::vector<StageInput> inputs_;

@@ -48,7 +48,7 @@ WorstFrame worst_frame(const Judgement& judgement) {
     const double share = latency.bound && latency.bound->ns > 0
                              ? static_cast<double>(instance.published.ns) / static_cast<double>(latency.bound->ns)
                              : 0;
-    if (out.instance == nullptr || share > out.share) out = {c, &instance, share};
+    if (out.instance == nullptr || share > out.share) out = {c, judgement.chains[c].chain, &instance, share};
   }
   return out;
 }
@@ -65,7 +65,7 @@ std::string cause_in_words(const RunData& run, const RecordIndex& index, const W
     }
     return text;
   }
-  const std::vector<Part> parts = breakdown(run, index, worst.chain, *worst.instance);
+  const std::vector<Part> parts = breakdown(run, index, worst.of_problem, *worst.instance);
   const auto largest =
       std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.time < b.time; });
   if (largest == parts.end()) return "";

@@ -24,7 +24,8 @@ std::vector<Part> breakdown(const RunData& run, const RecordIndex& index, std::s
 
 // The instance closest to (or furthest beyond) its bound over all chains, latency only.
 struct WorstFrame {
-  std::size_t chain = 0;
+  std::size_t chain = 0;               // index into Judgement::chains
+  std::uint32_t of_problem = 0;        // its chain there
   const Instance* instance = nullptr;  // in the judgement; nullptr when nothing reached an output
   double share = 0;                    // published / bound; 0 without a bound
 };

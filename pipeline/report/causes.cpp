@@ -23,7 +23,8 @@ std::string job_name(const RunData& run, std::uint32_t stage, std::uint64_t job)
 }
 
 const std::vector<std::uint32_t>* cores_of(const RunData& run, const JobRecord& record) {
-  return record.slot < run.schedule.slots.size() ? &run.schedule.slots[record.slot].cores : nullptr;
+  const std::vector<sched::Slot>& slots = run.table_of(record).slots;
+  return record.slot < slots.size() ? &slots[record.slot].cores : nullptr;
 }
 
 // The job of another stage that still held a core of `record` at its nominal start. One that lost its core at the end
@@ -126,13 +127,24 @@ const JobRecord* origin_of(const RunData& run, const RecordIndex& index, const J
 }
 
 Duration budget_of(const RunData& run, const JobRecord& record) {
-  const sched::Choice& choice = run.schedule.choices[record.stage];
+  const sched::Choice& choice = run.table_of(record).choices[record.stage];
   const auto& variants = run.problem.stages[record.stage].variants;
   if (record.variant == choice.variant || record.variant >= variants.size()) return choice.budget.time;
   for (const sched::Budget& budget : variants[record.variant].budgets) {
     if (budget.cores == choice.budget.cores) return budget.time;
   }
   return choice.budget.time;
+}
+
+std::string in_words(const RunData& run, const sched::ModeChange& change) {
+  switch (change.cause) {
+    case sched::ModeCause::kOverrun: return job_name(run, change.stage, change.job) + " overran";
+    case sched::ModeCause::kReference: return "the reference of the phase lock was lost";
+    case sched::ModeCause::kDevice: return "the device of " + job_name(run, change.stage, change.job) + " was lost";
+    case sched::ModeCause::kRequest: return "it was asked for";
+    case sched::ModeCause::kRecovered: return "what led into '" + run.modes[change.from].name + "' is over";
+  }
+  return "";
 }
 
 std::string cause_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {
@@ -198,15 +210,19 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
 }
 
 std::string effect_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {
-  const std::int64_t rate = run.schedule.choices[record.stage].rate;
+  const Stay& stay = index.stays()[index.stay_of(record.stage, record.job)];
+  const sched::Schedule& schedule = index.table(stay);
+  const std::int64_t rate = schedule.choices[record.stage].rate;
   if (rate <= 0) return "";
-  const auto cycle = static_cast<std::int64_t>(record.job) / rate;
-  const auto in_table = static_cast<std::uint32_t>(static_cast<std::int64_t>(record.job) % rate);
+  const auto in_stay = static_cast<std::int64_t>(record.job - stay.jobs_before[record.stage]);
+  const std::int64_t cycle = in_stay / rate;
+  const auto in_table = static_cast<std::uint32_t>(in_stay % rate);
   std::vector<std::pair<std::int64_t, std::string>> effects;  // nominal start, in words
-  for (const sched::Binding& binding : run.schedule.bindings) {
+  for (const sched::Binding& binding : schedule.bindings) {
     if (binding.producer_stage != record.stage || binding.producer_job != in_table) continue;
-    const std::int64_t consumer_job =
-        (cycle - binding.producer_shift) * run.schedule.choices[binding.stage].rate + binding.job;
+    const std::int64_t consumer_job = static_cast<std::int64_t>(stay.jobs_before[binding.stage]) +
+                                      (cycle - binding.producer_shift) * schedule.choices[binding.stage].rate +
+                                      binding.job;
     if (consumer_job < 0) continue;
     const JobRecord* consumer = index.find(binding.stage, static_cast<std::uint64_t>(consumer_job));
     if (consumer == nullptr || binding.input >= consumer->input_count || binding.input >= sched::kMaxInputs) continue;

@@ -21,6 +21,9 @@ std::string effect_of(const RunData& run, const RecordIndex& index, const sched:
 // slot.
 const sched::JobRecord* origin_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
 
+// Why a change of mode came: "lidar_detect#12 overran".
+std::string in_words(const RunData& run, const sched::ModeChange& change);
+
 // Of the variant that the job ran, on its cores: a degraded job has another budget than the admitted one.
 Duration budget_of(const RunData& run, const sched::JobRecord& record);
 

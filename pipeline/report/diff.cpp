@@ -69,7 +69,7 @@ std::string what_differs(const sched::JobRecord& a, const sched::JobRecord& b) {
 DiffResult diff_runs(const RunData& a, const RunData& b) {
   DiffResult out;
   out.inputs = input_differences(a, b);
-  const RecordIndex index_a(a.problem, a.schedule, a.records), index_b(b.problem, b.schedule, b.records);
+  const RecordIndex index_a(a), index_b(b);
   std::map<std::string, std::uint32_t> stages_b;
   for (std::uint32_t s = 0; s < b.problem.stages.size(); ++s) stages_b.emplace(b.problem.stages[s].name, s);
 

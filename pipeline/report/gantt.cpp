@@ -20,9 +20,9 @@ class GanttPicture {
  public:
   GanttPicture(const RunData& run, const RecordIndex& index, std::uint64_t hyperperiod)
       : run_(run), index_(index), hyperperiod_(hyperperiod) {
-    const std::int64_t length = run.schedule.clock.hyperperiod.ns;
-    begin_ = static_cast<std::int64_t>(hyperperiod) * length;
-    end_ = begin_ + length;
+    const PlannedHyperperiod shown = index.planned(hyperperiod);
+    begin_ = shown.begin.ns;
+    end_ = begin_ + shown.table->clock.hyperperiod.ns;
     sensors_bottom_ = 6 + kSensorRow * static_cast<double>(run.problem.sensors.size());
   }
 
@@ -105,17 +105,16 @@ class GanttPicture {
   }
 
   void planned(Svg& svg) const {
-    const sched::Schedule& schedule = run_.schedule;
-    for (std::int64_t shift = -1; shift <= 0; ++shift) {
-      const std::int64_t h = static_cast<std::int64_t>(hyperperiod_) + shift;
-      if (h < 0) continue;
-      for (const sched::Slot& slot : schedule.slots) {
-        const std::int64_t from = schedule.clock.start_at(static_cast<std::uint64_t>(h), slot.start).ns;
-        const std::int64_t to = schedule.clock.end_at(static_cast<std::uint64_t>(h), slot.end).ns;
+    for (const std::uint64_t shift : {1, 0}) {
+      if (shift > hyperperiod_) continue;
+      const PlannedHyperperiod h = index_.planned(hyperperiod_ - shift);
+      for (const sched::Slot& slot : h.table->slots) {
+        const std::int64_t from = h.start(slot).ns;
+        const std::int64_t to = h.end(slot).ns;
         if (!visible(from, to)) continue;
-        const sched::Choice& choice = schedule.choices[slot.stage];
+        const sched::Choice& choice = h.table->choices[slot.stage];
         const std::string& name = run_.problem.stages[slot.stage].name;
-        const std::uint64_t job = static_cast<std::uint64_t>(h * choice.rate) + slot.job;
+        const std::uint64_t job = h.job(slot);
         const std::string title = fmt::format("{} job {}: slot of {}, budget {}", name, job, ms_text({to - from}),
                                               ms_text(choice.budget.time));
         for (const std::uint32_t core : slot.cores) {
@@ -133,12 +132,13 @@ class GanttPicture {
   void actual(Svg& svg) const {
     for (std::uint32_t stage = 0; stage < run_.problem.stages.size(); ++stage) {
       for (const sched::JobRecord* record : index_.stage(stage)) {
-        if (record->slot >= run_.schedule.slots.size()) continue;
+        const std::vector<sched::Slot>& slots = run_.table_of(*record).slots;
+        if (record->slot >= slots.size()) continue;
         const bool ran = record->actual_start != sched::kNever && record->completion != sched::kNever;
         const std::int64_t from = ran ? record->actual_start : record->nominal_start;
         const std::int64_t to = ran ? std::max(record->completion, record->publication) : record->slot_end;
         if (!visible(from, to)) continue;
-        for (const std::uint32_t core : run_.schedule.slots[record->slot].cores) {
+        for (const std::uint32_t core : slots[record->slot].cores) {
           if (core < run_.problem.board.cores.size()) job(svg, *record, core, ran);
         }
       }

@@ -5,15 +5,56 @@
 
 namespace takt::pipeline {
 
-RecordIndex::RecordIndex(const sched::Problem& problem, const sched::Schedule& schedule,
-                         std::span<const sched::JobRecord> records)
-    : problem_(problem), schedule_(schedule), by_stage_(problem.stages.size()) {
-  for (const sched::JobRecord& record : records) {
+RecordIndex::RecordIndex(const RunData& run) : run_(run), problem_(run.problem), by_stage_(run.problem.stages.size()) {
+  for (const sched::JobRecord& record : run.records) {
     if (record.stage < by_stage_.size()) by_stage_[record.stage].push_back(&record);
   }
   for (auto& jobs : by_stage_) {
     std::stable_sort(jobs.begin(), jobs.end(), [](const auto* a, const auto* b) { return a->job < b->job; });
   }
+  stays_.push_back({0, 0, {}, std::vector<std::uint64_t>(by_stage_.size(), 0)});
+  for (const sched::ModeChange& change : run.dispatch.changes) {
+    Stay next = stays_.back();
+    const std::vector<sched::Choice>& choices = table(next).choices;
+    for (std::size_t s = 0; s < by_stage_.size(); ++s) {
+      next.jobs_before[s] +=
+          (change.hyperperiod - next.first_hyperperiod) * static_cast<std::uint64_t>(choices[s].rate);
+    }
+    next.first_hyperperiod = change.hyperperiod;
+    next.mode = change.to;
+    next.begin = change.begin;
+    stays_.push_back(std::move(next));
+  }
+}
+
+const sched::Schedule& RecordIndex::table(const Stay& stay) const {
+  return run_.modes.empty() ? run_.schedule : run_.modes[stay.mode].schedule;
+}
+
+PlannedHyperperiod RecordIndex::planned(std::uint64_t hyperperiod) const {
+  std::size_t stay = stays_.size() - 1;
+  while (stay > 0 && stays_[stay].first_hyperperiod > hyperperiod) --stay;
+  PlannedHyperperiod out;
+  out.stay = &stays_[stay];
+  out.table = &table(stays_[stay]);
+  out.in_stay = hyperperiod - stays_[stay].first_hyperperiod;
+  out.begin = stays_[stay].begin + (out.table->clock.start_at(out.in_stay, 0) - TableTime{0});
+  return out;
+}
+
+std::size_t RecordIndex::stay_of(std::uint32_t stage, std::uint64_t job) const {
+  std::size_t stay = stays_.size() - 1;
+  while (stay > 0 && stays_[stay].jobs_before[stage] > job) --stay;
+  return stay;
+}
+
+TableTime RecordIndex::origin(const sched::JobRecord& record) const {
+  const Stay& stay = stays_[stay_of(record.stage, record.job)];
+  const sched::Schedule& schedule = table(stay);
+  if (record.slot >= schedule.slots.size() || record.hyperperiod < stay.first_hyperperiod) return {};
+  const TableTime in_stay =
+      schedule.clock.start_at(record.hyperperiod - stay.first_hyperperiod, schedule.slots[record.slot].start);
+  return {record.nominal_start - in_stay.ns};
 }
 
 const sched::JobRecord* RecordIndex::find(std::uint32_t stage, std::uint64_t job) const {
@@ -32,18 +73,45 @@ std::optional<std::uint32_t> RecordIndex::input_from(std::uint32_t stage, bool s
 }
 
 std::optional<std::uint64_t> RecordIndex::bound_job(std::uint32_t stage, std::uint64_t job, std::uint32_t input) const {
-  const std::int64_t rate = schedule_.choices[stage].rate;
+  const std::size_t number = stay_of(stage, job);
+  const Stay& stay = stays_[number];
+  const sched::Schedule& schedule = table(stay);
+  const std::int64_t rate = schedule.choices[stage].rate;
   if (rate <= 0) return std::nullopt;
-  const std::int64_t hyperperiod = static_cast<std::int64_t>(job) / rate;
-  const auto in_table = static_cast<std::uint32_t>(static_cast<std::int64_t>(job) % rate);
-  for (const sched::Binding& binding : schedule_.bindings) {
+  const auto in_stay = static_cast<std::int64_t>(job - stay.jobs_before[stage]);
+  const auto in_table = static_cast<std::uint32_t>(in_stay % rate);
+  for (const sched::Binding& binding : schedule.bindings) {
     if (std::tie(binding.stage, binding.job, binding.input) != std::tie(stage, in_table, input)) continue;
-    const std::int64_t producer =
-        (hyperperiod + binding.producer_shift) * schedule_.choices[binding.producer_stage].rate + binding.producer_job;
-    if (producer < 0) return std::nullopt;
-    return static_cast<std::uint64_t>(producer);
+    const std::uint32_t producer = binding.producer_stage;
+    const std::int64_t bound =
+        (in_stay / rate + binding.producer_shift) * schedule.choices[producer].rate + binding.producer_job;
+    if (bound >= 0) return stay.jobs_before[producer] + static_cast<std::uint64_t>(bound);
+    const sched::JobRecord* const consumer = find(stage, job);
+    if (number == 0 || consumer == nullptr) return std::nullopt;
+    return newest_before(number - 1, producer, stage, *consumer);
   }
   return std::nullopt;
+}
+
+// As the dispatcher does it, over the records.
+std::optional<std::uint64_t> RecordIndex::newest_before(std::size_t number, std::uint32_t producer, std::uint32_t stage,
+                                                        const sched::JobRecord& consumer) const {
+  const auto home = [this](std::uint32_t of, std::uint32_t mode) -> const std::vector<std::uint32_t>* {
+    for (const sched::Slot& slot : run_.modes[mode].schedule.slots) {
+      if (slot.stage == of) return &slot.cores;
+    }
+    return nullptr;
+  };
+  const auto* const at = home(stage, consumer.mode);
+  const auto* const from = home(producer, consumer.mode);
+  const bool one_timeline = at != nullptr && from != nullptr && at->size() == 1 && from->back() == at->front();
+  const Duration error = one_timeline ? Duration{} : problem_.board.clock_error;
+  std::optional<std::uint64_t> newest;
+  for (const sched::JobRecord* record : by_stage_[producer]) {
+    if (stay_of(producer, record->job) != number) continue;
+    if (record->slot_end + error.ns <= consumer.nominal_start) newest = record->job;
+  }
+  return newest;
 }
 
 bool RecordIndex::filling(const sched::JobRecord& record) const {

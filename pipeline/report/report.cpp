@@ -122,7 +122,7 @@ std::string report_json(const RunData& run) { return report_json(run, judge(run)
 
 std::string ten_lines(const RunData& run) {
   const Judgement judgement = judge(run);
-  const RecordIndex index(run.problem, run.schedule, run.records);
+  const RecordIndex index(run);
   const WorstFrame worst = worst_frame(judgement);
   const auto share = judgement.share_held();
   std::string out;

@@ -8,6 +8,7 @@
 
 #include "pipeline/report/baselines.h"
 #include "pipeline/report/breakdown.h"
+#include "pipeline/report/causes.h"
 #include "pipeline/report/charts.h"
 #include "pipeline/report/gantt.h"
 #include "pipeline/report/html.h"
@@ -47,7 +48,7 @@ class Report {
         judgement_(judgement),
         stages_(stages),
         pictures_(pictures),
-        index_(run.problem, run.schedule, run.records),
+        index_(run),
         worst_(worst_frame(judgement)),
         lockstep_(run.mode == "lockstep") {}
 
@@ -65,6 +66,7 @@ class Report {
   void body() {
     first_screen();
     if (run_.faults) faults();
+    if (!run_.modes.empty()) modes();
     chains();
     gantt();
     timelines();
@@ -81,6 +83,45 @@ class Report {
     environment();
     requirements();
     glossary();
+  }
+
+  // Which mode the run was in, and why it changed.
+  void modes() {
+    std::int64_t end = 1;
+    for (const sched::JobRecord& record : run_.records) end = std::max(end, record.slot_end);
+    constexpr double kWidth = 1120, kLeft = 92, kRow = 22;
+    Svg svg(kWidth, static_cast<double>(run_.modes.size()) * kRow + 24, "The mode of the run over time", "gantt");
+    const auto x = [&](std::int64_t at) {
+      return kLeft + static_cast<double>(at) / static_cast<double>(end) * (kWidth - kLeft - 10);
+    };
+    for (std::size_t m = 0; m < run_.modes.size(); ++m) {
+      svg.text(0, static_cast<double>(m) * kRow + 15, run_.modes[m].name, "lane");
+    }
+    const std::vector<Stay>& stays = index_.stays();
+    for (std::size_t i = 0; i < stays.size(); ++i) {
+      const std::int64_t to = i + 1 < stays.size() ? stays[i + 1].begin.ns : end;
+      const double y = static_cast<double>(stays[i].mode) * kRow + 3;
+      const std::string title =
+          fmt::format("{} from {} s for {}", run_.modes[stays[i].mode].name,
+                      fixed_text(static_cast<double>(stays[i].begin.ns) * 1e-9, 3), ms_text({to - stays[i].begin.ns}));
+      svg.rect(x(stays[i].begin.ns), y, std::max(1.0, x(to) - x(stays[i].begin.ns)), kRow - 6,
+               "run " + stage_class(stays[i].mode), title);
+    }
+    const double bottom = static_cast<double>(run_.modes.size()) * kRow + 14;
+    svg.text(kLeft, bottom, "0 s", "axis");
+    svg.text(kWidth - 10, bottom, fixed_text(static_cast<double>(end) * 1e-9, 2) + " s", "axis", Svg::Anchor::kEnd);
+    std::string text = lead(
+        "Each mode is an admitted table. A change comes at the end of a hyperperiod, when the dwell of the mode is "
+        "over; instances that lie across it are judged by the bound of the change.");
+    text += "<figure>" + svg.str() + "</figure>\n";
+    HtmlTable table({{"at", true}, {"hyperperiod", true}, {"from", false}, {"to", false}, {"why", false}});
+    for (const sched::ModeChange& change : run_.dispatch.changes) {
+      table.row({fixed_text(static_cast<double>(change.begin.ns) * 1e-9, 3) + " s", std::to_string(change.hyperperiod),
+                 escaped(run_.modes[change.from].name), escaped(run_.modes[change.to].name),
+                 escaped(in_words(run_, change))});
+    }
+    text += table.empty() ? "<p>The run stayed in '" + escaped(run_.modes.front().name) + "'.</p>" : table.html();
+    section("modes", "Modes", text);
   }
 
   void section(const std::string& id, const std::string& title, const std::string& content) {
@@ -229,7 +270,9 @@ class Report {
       std::vector<Duration> values;
       for (const Instance& i : age.instances) values.push_back(i.published);
       const Distribution ages = distribution(std::move(values));
-      const std::string& sensor = run_.problem.sensors[run_.problem.chains[c].sensor].name;
+      const ChainJudgement& chain = judgement_.chains[c];
+      std::string sensor = run_.problem.sensors[run_.problem.chains[chain.chain].sensor].name;
+      if (!chain.context.empty()) sensor += " (" + chain.context + ")";
       table.row({escaped(sensor), ms_text(ages.quantile(0.5)), "<b>" + ms_text(age.published_max) + "</b>",
                  ms_text(replaced.published_max), or_dash(replaced.bound)});
     }
@@ -369,15 +412,23 @@ class Report {
         "Bar: strong to completed, faint to published, red mark: bound, plain mark: limit.");
     text += table.html();
     if (worst_.instance != nullptr) {
-      const std::vector<Part> parts = breakdown(run_, index_, worst_.chain, *worst_.instance);
+      const std::vector<Part> parts = breakdown(run_, index_, worst_.of_problem, *worst_.instance);
       if (!parts.empty()) text += worst_parts(parts);
     }
-    for (const sched::ChainBound& bound : run_.schedule.bounds) {
+    if (run_.modes.empty()) text += bound_terms(run_.schedule, "");
+    for (const sched::ModeTable& mode : run_.modes) text += bound_terms(mode.schedule, " (" + mode.name + ")");
+    section("chains", "Chains", text);
+  }
+
+  // How the latency bounds of a table add up.
+  std::string bound_terms(const sched::Schedule& table, const std::string& mode) const {
+    std::string text;
+    for (const sched::ChainBound& bound : table.bounds) {
       if (bound.terms.empty() || bound.chain >= run_.problem.chains.size()) continue;
-      text += "<p class=\"small muted\"><b>" + escaped(run_.problem.chains[bound.chain].name) +
+      text += "<p class=\"small muted\"><b>" + escaped(run_.problem.chains[bound.chain].name + mode) +
               "</b>, how the latency bound adds up: " + escaped(bound.terms) + "</p>";
     }
-    section("chains", "Chains", text);
+    return text;
   }
 
   std::string worst_parts(const std::vector<Part>& parts) const {
@@ -400,7 +451,8 @@ class Report {
     std::map<std::uint64_t, double> load;  // hyperperiod -> largest share of the bound
     for (std::size_t c = 0; c < judgement_.chains.size(); ++c) {
       const QuantityJudgement& latency = judgement_.chains[c].latency();
-      const std::uint32_t last = run_.problem.chains[c].stages.empty() ? 0 : run_.problem.chains[c].stages.back();
+      const std::vector<std::uint32_t>& path = run_.problem.chains[judgement_.chains[c].chain].stages;
+      const std::uint32_t last = path.empty() ? 0 : path.back();
       for (const Instance& i : latency.instances) {
         if (!i.reached || i.state == InstanceState::kFill) continue;
         const sched::JobRecord* output = index_.find(last, i.output);
@@ -420,7 +472,7 @@ class Report {
     out.found = true;
     if (worst_.instance != nullptr) {
       const sched::JobRecord* output =
-          index_.find(run_.problem.chains[worst_.chain].stages.back(), worst_.instance->output);
+          index_.find(run_.problem.chains[worst_.of_problem].stages.back(), worst_.instance->output);
       if (output != nullptr) out.worst = output->hyperperiod;
     }
     return out;
@@ -503,6 +555,7 @@ class Report {
 
   // The same stages under other ways of scheduling: simulated, and for real where that was asked for.
   void other_ways() {
+    if (!run_.modes.empty()) return;  // they know one table
     std::vector<HtmlTable::Column> columns{{"chain", false}, {"load", true}};
     for (const Way way : kWays) columns.push_back({name_of(way), true});
     HtmlTable table(columns);

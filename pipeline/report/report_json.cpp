@@ -6,6 +6,7 @@
 
 #include "pipeline/report/baselines.h"
 #include "pipeline/report/breakdown.h"
+#include "pipeline/report/causes.h"
 #include "pipeline/report/html.h"
 #include "pipeline/report/plans.h"
 #include "pipeline/report/score.h"
@@ -43,7 +44,7 @@ Json worst_json(const RunData& run, const RecordIndex& index, std::size_t chain,
           {"completed_ns", worst.completed.ns},
           {"state", name_of(worst.state)},
           {"path_jobs", worst.path},
-          {"cause", cause_in_words(run, index, {chain, &worst, 0})},
+          {"cause", cause_in_words(run, index, {chain, static_cast<std::uint32_t>(chain), &worst, 0})},
           {"parts", std::move(parts)}};
 }
 
@@ -65,6 +66,7 @@ Json chain_json(const RunData& run, const RecordIndex& records, std::size_t inde
   const sched::Chain& declared = run.problem.chains[index];
   Json out;
   out["name"] = chain.name;
+  out["mode"] = chain.context.empty() ? Json(nullptr) : Json(chain.context);
   out["bound_ns"] = optional_ns(latency.bound);
   out["limit_ns"] = optional_ns(latency.limit);
   out["slack_ns"] = latency.bound && latency.limit ? Json(latency.limit->ns - latency.bound->ns) : Json(nullptr);
@@ -82,9 +84,10 @@ Json chain_json(const RunData& run, const RecordIndex& records, std::size_t inde
   out["sensor"] = run.problem.sensors[declared.sensor].name;
   out["stages"] = Json::array();
   for (const std::uint32_t stage : declared.stages) out["stages"].push_back(run.problem.stages[stage].name);
-  const auto bound = std::find_if(run.schedule.bounds.begin(), run.schedule.bounds.end(),
+  const sched::Schedule& table = chain.context.empty() ? run.schedule : run.modes[chain.to].schedule;
+  const auto bound = std::find_if(table.bounds.begin(), table.bounds.end(),
                                   [&](const sched::ChainBound& b) { return b.chain == index; });
-  out["bound_terms"] = bound == run.schedule.bounds.end() ? "" : bound->terms;
+  out["bound_terms"] = chain.from != chain.to || bound == table.bounds.end() ? "" : bound->terms;
   for (std::size_t q = 0; q < sched::kQuantities; ++q) {
     out["quantities"][sched::kQuantityKeys[q]] = quantity_json(chain.quantities[q]);
   }
@@ -355,6 +358,33 @@ Json schedule_json(const RunData& run) {
           {"slots", std::move(slots)}};
 }
 
+// The modes of the run and its changes between them; null without modes.
+Json modes_json(const RunData& run) {
+  if (run.modes.empty()) return nullptr;
+  Json modes = Json::array();
+  for (const sched::ModeTable& mode : run.modes) {
+    Json exits = Json::array();
+    for (const std::uint32_t exit : mode.exits) exits.push_back(run.modes[exit].name);
+    modes.push_back({{"name", mode.name},
+                     {"hash", mode.schedule.hash().hex()},
+                     {"hyperperiod_ns", mode.schedule.clock.hyperperiod.ns},
+                     {"dwell_ns", mode.dwell.ns},
+                     {"entry_drain_ns", mode.entry_drain.ns},
+                     {"exits", std::move(exits)},
+                     {"lost", mode.lost ? Json(run.modes[*mode.lost].name) : Json(nullptr)}});
+  }
+  Json changes = Json::array();
+  for (const sched::ModeChange& change : run.dispatch.changes) {
+    changes.push_back({{"hyperperiod", change.hyperperiod},
+                       {"begin_ns", change.begin.ns},
+                       {"from", run.modes[change.from].name},
+                       {"to", run.modes[change.to].name},
+                       {"cause", sched::name_of(change.cause)},
+                       {"words", in_words(run, change)}});
+  }
+  return {{"tables", std::move(modes)}, {"changes", std::move(changes)}};
+}
+
 Json verdict_json(const Judgement& judgement) {
   Json requirements = Json::array();
   for (const Requirement& r : judgement.requirements) {
@@ -454,10 +484,10 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
                 {"compiled_graphs", Json::array()}};
   // Of the three kinds, networks that detect are the ones that are compiled so far.
   if (!run.plans.empty()) out["run"]["compiled_graphs"].push_back("detection");
-  const RecordIndex index(run.problem, run.schedule, run.records);
+  const RecordIndex index(run);
   out["chains"] = Json::array();
   for (std::size_t i = 0; i < judgement.chains.size(); ++i) {
-    out["chains"].push_back(chain_json(run, index, i, judgement.chains[i]));
+    out["chains"].push_back(chain_json(run, index, judgement.chains[i].chain, judgement.chains[i]));
   }
   out["exceptions"] = exceptions_json(run, judgement);
   out["stages"] = Json::array();
@@ -466,6 +496,7 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
   out["misses"] = misses_json(run, judgement);
   out["fill_jobs"] = judgement.fill_jobs;
   out["schedule"] = schedule_json(run);
+  out["modes"] = modes_json(run);
   out["digests"] = Json::array();
   for (const TopicDigest& d : run.digests) {
     out["digests"].push_back(

@@ -240,7 +240,9 @@ Result<sched::JobRecord> read_record(const RunData& run, std::span<const std::by
   }
   TAKT_RETURN_IF_ERROR(reader.status());
   if (record.stage >= run.problem.stages.size()) return fail(Code::kInput, "a record names an unknown stage");
-  if (record.slot >= run.schedule.slots.size()) return fail(Code::kInput, "a record names an unknown slot");
+  if (!run.modes.empty() && record.mode >= run.modes.size())
+    return fail(Code::kInput, "a record names an unknown mode");
+  if (record.slot >= run.table_of(record).slots.size()) return fail(Code::kInput, "a record names an unknown slot");
   const auto& variants = run.problem.stages[record.stage].variants;
   for (std::uint32_t v = 0; v < variants.size(); ++v) {
     if (variants[v].name == variant) record.variant = v;
@@ -348,7 +350,7 @@ Status read_results_mcap(RunData& run, const std::string& path) {
     stage_of[run.stages[s].topic + "/takt"] = s;
     topics.push_back(run.stages[s].topic + "/takt");
   }
-  const RecordIndex index(run.problem, run.schedule, run.records);
+  const RecordIndex index(run);
   log->select(topics);
   run.objects.clear();
   run.tracks.clear();

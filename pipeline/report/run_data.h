@@ -18,6 +18,7 @@
 #include "runtime/transport/transport.h"
 #include "scheduler/dispatch/dispatch.h"
 #include "scheduler/model/model.h"
+#include "scheduler/model/modes.h"
 #include "sensors/logs/log_reader.h"
 #include "sensors/rig/rig.h"
 #include "sensors/sync/clock_estimate.h"
@@ -211,6 +212,8 @@ struct RunData {
   std::vector<SensorSource> sources;  // by sensor of the rig
   sched::Problem problem;
   sched::Schedule schedule;
+  // A run with modes: its tables, over the whole problem; `schedule` is the first one's. Empty: it has no modes.
+  std::vector<sched::ModeTable> modes;
   std::vector<std::string> schedule_notes;
   std::vector<StageInfo> stages;  // by stage
   std::vector<PlanInfo> plans;    // of the stages that run one
@@ -236,6 +239,11 @@ struct RunData {
   std::vector<TruthFrame> truth;  // ascending; empty when the log has none
   std::optional<FaultReport> faults;
   std::vector<Baseline> measured;  // real runs of every way at every load beside this one; empty: not asked for
+
+  // The table that a job ran in.
+  [[nodiscard]] const sched::Schedule& table_of(const sched::JobRecord& record) const {
+    return record.mode < modes.size() ? modes[record.mode].schedule : schedule;
+  }
 };
 
 }  // namespace takt::pipeline

@@ -198,6 +198,35 @@ void describe(A& a, T& v) {
   a("bindings", v.bindings);
   a("bounds", v.bounds);
 }
+template <class A, pipeline::Like<ModeTable::Seam> T>
+void describe(A& a, T& v) {
+  a("from", v.from);
+  a("bounds", v.bounds);
+}
+template <class A, pipeline::Like<ModeTable> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("schedule", v.schedule);
+  a("reads", v.reads);
+  a("degraded", v.degraded);
+  a("phase_lock", v.phase_lock);
+  a("entry_drain_ns", v.entry_drain);
+  a("dwell_ns", v.dwell);
+  a("exits", v.exits);
+  a("lost", v.lost);
+  a("limits_ns", v.limits);
+  a("seams", v.seams);
+}
+template <class A, pipeline::Like<ModeChange> T>
+void describe(A& a, T& v) {
+  a("hyperperiod", v.hyperperiod);
+  a("begin_ns", v.begin);
+  a("from", v.from);
+  a("to", v.to);
+  a("cause", v.cause);
+  a("stage", v.stage);
+  a("job", v.job);
+}
 template <class A, pipeline::Like<RealtimeRights> T>
 void describe(A& a, T& v) {
   a("fifo", v.fifo);
@@ -214,6 +243,7 @@ void describe(A& a, T& v) {
   a("rights", v.rights);
   a("watchdog_trips", v.watchdog_trips);
   a("corrections_ns", v.corrections);
+  a("changes", v.changes);
   a("started_ns", v.started);
   a("core_busy", v.core_busy);
   a("stuck", v.stuck);
@@ -444,6 +474,7 @@ void describe(A& a, T& v) {
   a("sources", v.sources);
   a("problem", v.problem);
   a("schedule", v.schedule);
+  a("modes", v.modes);
   a("schedule_notes", v.schedule_notes);
   a("stages", v.stages);
   a("plans", v.plans);
@@ -464,22 +495,71 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Every index that the report follows without looking must be in range: files may have been edited.
-Status check_indices(const RunData& run) {
-  const auto wrong = [](const std::string& what) { return fail(Code::kInput, "run.json: " + what); };
+tl::unexpected<Error> wrong(const std::string& what) { return fail(Code::kInput, "run.json: " + what); }
+
+// `all`: every stage runs in it.
+Status check_table(const RunData& run, const sched::Schedule& schedule, bool all) {
   const std::size_t stages = run.problem.stages.size();
-  TAKT_RETURN_IF_ERROR(sched::check(run.problem));
-  if (run.problem.hyperperiod.ns <= 0 || run.schedule.clock.hyperperiod.ns <= 0 || run.schedule.clock.ticks <= 0) {
-    return wrong("the table has no length");
-  }
-  if (run.sensor_from_table.rate_ppb <= -1'000'000'000) return wrong("the clock map stands still");
-  if (run.schedule.choices.size() != stages) return wrong("schedule.choices does not fit problem.stages");
+  if (schedule.clock.hyperperiod.ns <= 0 || schedule.clock.ticks <= 0) return wrong("the table has no length");
+  if (schedule.choices.size() != stages) return wrong("schedule.choices does not fit problem.stages");
   for (std::size_t s = 0; s < stages; ++s) {
-    const sched::Choice& choice = run.schedule.choices[s];
-    if (choice.rate <= 0 || choice.variant >= run.problem.stages[s].variants.size()) {
+    const sched::Choice& choice = schedule.choices[s];
+    if (choice.rate < (all ? 1 : 0) || choice.rate > 1'000'000 ||
+        choice.variant >= run.problem.stages[s].variants.size()) {
       return wrong("schedule.choices/" + std::to_string(s) + " has no such rate or variant");
     }
   }
+  for (const sched::Slot& slot : schedule.slots) {
+    if (slot.stage >= stages || schedule.choices[slot.stage].rate == 0) return wrong("a slot names an unknown stage");
+    for (const std::uint32_t core : slot.cores) {
+      if (core >= run.problem.board.cores.size()) return wrong("a slot names an unknown core");
+    }
+  }
+  for (const sched::Binding& b : schedule.bindings) {
+    if (b.stage >= stages || b.producer_stage >= stages) return wrong("a binding names an unknown stage");
+  }
+  for (const sched::ChainBound& b : schedule.bounds) {
+    if (b.chain >= run.problem.chains.size()) return wrong("a bound names an unknown chain");
+  }
+  return {};
+}
+
+Status check_modes(const RunData& run) {
+  const std::size_t stages = run.problem.stages.size();
+  if (run.modes.size() > sched::kMostModes) return wrong("more modes than there can be");
+  for (const sched::ModeTable& mode : run.modes) {
+    TAKT_RETURN_IF_ERROR(check_table(run, mode.schedule, false));
+    bool fits = mode.reads.size() == stages && mode.degraded.size() == stages &&
+                mode.limits.size() == run.problem.chains.size() && (!mode.lost || *mode.lost < run.modes.size());
+    for (std::size_t s = 0; fits && s < stages; ++s) {
+      const sched::Stage& stage = run.problem.stages[s];
+      fits = mode.reads[s].size() == stage.inputs.size() &&
+             (!mode.degraded[s] || *mode.degraded[s] < stage.variants.size());
+    }
+    for (const std::uint32_t exit : mode.exits) fits = fits && exit < run.modes.size();
+    for (const sched::ModeTable::Seam& seam : mode.seams) {
+      fits = fits && seam.from < run.modes.size();
+      for (const sched::ChainBound& bound : seam.bounds) fits = fits && bound.chain < run.problem.chains.size();
+    }
+    if (!fits) return wrong("mode '" + mode.name + "' does not fit the problem");
+  }
+  std::uint64_t last = 0;
+  for (const sched::ModeChange& change : run.dispatch.changes) {
+    const bool known = change.from < run.modes.size() && change.to < run.modes.size() && change.stage < stages &&
+                       static_cast<std::size_t>(change.cause) < sched::kModeCauses;
+    if (!known || change.hyperperiod <= last) return wrong("a change of mode that cannot be");
+    last = change.hyperperiod;
+  }
+  return {};
+}
+
+// Every index that the report follows without looking must be in range: files may have been edited.
+Status check_indices(const RunData& run) {
+  const std::size_t stages = run.problem.stages.size();
+  TAKT_RETURN_IF_ERROR(sched::check(run.problem));
+  TAKT_RETURN_IF_ERROR(check_table(run, run.schedule, run.modes.empty()));
+  TAKT_RETURN_IF_ERROR(check_modes(run));
+  if (run.sensor_from_table.rate_ppb <= -1'000'000'000) return wrong("the clock map stands still");
   for (const PlanInfo& plan : run.plans) {
     if (plan.stage >= stages) return wrong("a plan names an unknown stage");
     for (const PlanTensor& t : plan.arena) {
@@ -488,18 +568,6 @@ Status check_indices(const RunData& run) {
         return wrong("a tensor lies outside of its plan's steps or arena");
       }
     }
-  }
-  for (const sched::Slot& slot : run.schedule.slots) {
-    if (slot.stage >= stages) return wrong("a slot names an unknown stage");
-    for (const std::uint32_t core : slot.cores) {
-      if (core >= run.problem.board.cores.size()) return wrong("a slot names an unknown core");
-    }
-  }
-  for (const sched::Binding& b : run.schedule.bindings) {
-    if (b.stage >= stages || b.producer_stage >= stages) return wrong("a binding names an unknown stage");
-  }
-  for (const sched::ChainBound& b : run.schedule.bounds) {
-    if (b.chain >= run.problem.chains.size()) return wrong("a bound names an unknown chain");
   }
   for (const std::uint32_t stage : run.dispatch.stuck) {
     if (stage >= stages) return wrong("an unknown stage is stuck");

@@ -25,7 +25,7 @@ Distribution distribution(std::vector<Duration> values) {
 
 std::vector<StageStatistics> stage_statistics(const RunData& run) {
   const std::size_t stages = run.problem.stages.size();
-  const RecordIndex index(run.problem, run.schedule, run.records);
+  const RecordIndex index(run);
   std::vector<StageStatistics> out(stages);
   std::vector<std::vector<Duration>> times(stages), cpu(stages), start(stages), publish(stages);
   for (const JobRecord& record : run.records) {

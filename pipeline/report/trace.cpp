@@ -35,8 +35,7 @@ struct Event {
 
 class Trace {
  public:
-  Trace(const RunData& run, const Judgement& judgement)
-      : run_(run), judgement_(judgement), index_(run.problem, run.schedule, run.records) {}
+  Trace(const RunData& run, const Judgement& judgement) : run_(run), judgement_(judgement), index_(run) {}
 
   std::string bytes() {
     follow_samples();
@@ -55,7 +54,9 @@ class Trace {
       track(steal_track(c), core_track(c), name + " taken by the hypervisor", rank++);
     }
     track(host_track(), kRoot, "process stopped", rank++);
+    if (!run_.modes.empty()) track(mode_track(), kRoot, "mode", rank++);
     planned();
+    modes();
     for (const JobRecord& record : run_.records) job(record);
     samples();
     stalls();
@@ -77,12 +78,16 @@ class Trace {
   static std::uint64_t job_track(std::size_t c, std::size_t s) { return id(4, c, s); }
   static std::uint64_t steal_track(std::size_t c) { return id(5, c); }
   static std::uint64_t host_track() { return id(6, 0); }
+  static std::uint64_t mode_track() { return id(7, 0); }
 
   [[nodiscard]] bool runs_on(std::size_t stage, std::size_t core) const {
-    for (const sched::Slot& slot : run_.schedule.slots) {
-      if (slot.stage == stage && std::find(slot.cores.begin(), slot.cores.end(), core) != slot.cores.end()) return true;
-    }
-    return false;
+    const auto has_slot = [&](const sched::Schedule& schedule) {
+      return std::any_of(schedule.slots.begin(), schedule.slots.end(), [&](const sched::Slot& slot) {
+        return slot.stage == stage && std::find(slot.cores.begin(), slot.cores.end(), core) != slot.cores.end();
+      });
+    };
+    return has_slot(run_.schedule) ||
+           std::any_of(run_.modes.begin(), run_.modes.end(), [&](const auto& mode) { return has_slot(mode.schedule); });
   }
 
   // A packet of TracePacket.track_descriptor.
@@ -143,15 +148,29 @@ class Trace {
     for (const JobRecord& record : run_.records) last = std::max(last, record.hyperperiod);
     // As far as there are records: the count in a file may be anything.
     for (std::uint64_t h = 0; h <= std::min(last, static_cast<std::uint64_t>(run_.records.size())); ++h) {
-      for (const sched::Slot& slot : run_.schedule.slots) {
-        const auto number = h * static_cast<std::uint64_t>(run_.schedule.choices[slot.stage].rate) + slot.job;
+      const PlannedHyperperiod shown = index_.planned(h);
+      for (const sched::Slot& slot : shown.table->slots) {
         for (const std::uint32_t core : slot.cores) {
           Event begin;
-          begin.name = job_name(slot.stage, number);
-          slice(planned_track(core), run_.schedule.clock.start_at(h, slot.start).ns,
-                run_.schedule.clock.end_at(h, slot.end).ns, std::move(begin));
+          begin.name = job_name(slot.stage, shown.job(slot));
+          slice(planned_track(core), shown.start(slot).ns, shown.end(slot).ns, std::move(begin));
         }
       }
+    }
+  }
+
+  // From each change of mode to the next.
+  void modes() {
+    if (run_.modes.empty()) return;
+    std::int64_t end = 0;
+    for (const JobRecord& record : run_.records) end = std::max(end, record.slot_end);
+    for (std::size_t i = 0; i < index_.stays().size(); ++i) {
+      const Stay& stay = index_.stays()[i];
+      Event begin;
+      begin.name = run_.modes[stay.mode].name;
+      if (i > 0) begin.notes.emplace_back("cause", in_words(run_, run_.dispatch.changes[i - 1]));
+      const std::int64_t to = i + 1 < index_.stays().size() ? index_.stays()[i + 1].begin.ns : end;
+      slice(mode_track(), stay.begin.ns, to, std::move(begin));
     }
   }
 
@@ -160,12 +179,13 @@ class Trace {
   }
 
   void job(const JobRecord& record) {
-    if (record.slot >= run_.schedule.slots.size() || record.stage >= run_.problem.stages.size()) return;
+    const sched::Schedule& table = run_.table_of(record);
+    if (record.slot >= table.slots.size() || record.stage >= run_.problem.stages.size()) return;
     Event begin;
     begin.name = job_name(record.stage, record.job);
     begin.notes = {{"class", sched::name_of(record.job_class)},
                    {"CPU time", ms_text({record.cpu_ns})},
-                   {"budget", ms_text(run_.schedule.choices[record.stage].budget.time)},
+                   {"budget", ms_text(table.choices[record.stage].budget.time)},
                    {"involuntary switches", std::to_string(record.involuntary_switches)},
                    {"page faults", std::to_string(record.page_faults)}};
     if (const std::string cause = cause_of(run_, index_, record); !cause.empty())
@@ -178,7 +198,7 @@ class Trace {
       begin.flows = flows->second.through;
       begin.last_of_flows = flows->second.last;
     }
-    const std::vector<std::uint32_t>& cores = run_.schedule.slots[record.slot].cores;
+    const std::vector<std::uint32_t>& cores = table.slots[record.slot].cores;
     for (const std::uint32_t core : cores) {
       const std::uint64_t on = job_track(core, record.stage);
       if (record.actual_start == kNever || record.completion == kNever) {
@@ -204,7 +224,7 @@ class Trace {
   // One flow per latency instance that reached an output.
   void follow_samples() {
     for (std::size_t c = 0; c < judgement_.chains.size(); ++c) {
-      const sched::Chain& chain = run_.problem.chains[c];
+      const sched::Chain& chain = run_.problem.chains[judgement_.chains[c].chain];
       for (const Instance& i : judgement_.chains[c].latency().instances) {
         if (!i.reached || i.path.size() != chain.stages.size() || i.path.empty()) continue;
         const std::uint64_t flow = (c + 1) << 48 | (i.sample + 1);

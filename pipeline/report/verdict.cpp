@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -70,21 +71,15 @@ class ChainJudge {
       inputs_.push_back(index_.input_from(chain_.stages[i], i == 0, i == 0 ? chain_.sensor : chain_.stages[i - 1]));
     }
     collect_samples();
+    collect_contexts(chain);
     if (chain_.sensor < run.sources.size()) stamp_error_ = run.sources[chain_.sensor].stamp.error;
     const TableTime zero{0};
     table_start_ = run_.sensor_from_table.map_unchecked(zero);
   }
 
-  ChainJudgement judge(const sched::ChainBound* bound) {
+  // One judgement for each context in which the chain has a bound.
+  std::vector<ChainJudgement> judge() {
     ChainJudgement out;
-    out.name = chain_.name;
-    for (std::size_t q = 0; q < sched::kQuantities; ++q) {
-      // Of a sensor with a clock of its own the true stamp is unknown by the error of its map: a delay that kept its
-      // model may look longer by it, and a figure is given as the largest that it may be.
-      if (bound != nullptr) out.quantities[q].bound = bound->bounds[q] + stamp_error_ + stamp_error_;
-      out.quantities[q].stamp_error = stamp_error_;
-      out.quantities[q].limit = chain_.limits[q];
-    }
     const bool walkable = std::all_of(inputs_.begin(), inputs_.end(), [](const auto& i) { return i.has_value(); });
     if (walkable && !chain_.stages.empty()) {
       walk_outputs();
@@ -94,8 +89,7 @@ class ChainJudge {
       ages(out.quantities[static_cast<std::size_t>(Quantity::kAgeAtOutput)],
            out.quantities[static_cast<std::size_t>(Quantity::kAgeUntilReplaced)]);
     }
-    for (QuantityJudgement& quantity : out.quantities) close(quantity);
-    return out;
+    return by_context(out);
   }
 
  private:
@@ -139,6 +133,93 @@ class ChainJudge {
     const auto after = std::upper_bound(samples_.begin(), samples_.end(), latch,
                                         [](SensorTime t, const Sample& s) { return t < s.arrival; });
     return after == samples_.begin() ? nullptr : &*std::prev(after);
+  }
+
+  // ---- contexts: a mode, or the change between two ---------------------------------------------------------------
+
+  // Every mode that has the chain, then every change between two such modes; one without a name in a run without modes.
+  void collect_contexts(std::uint32_t chain) {
+    const auto bound_of = [chain](const std::vector<sched::ChainBound>& bounds) -> const sched::ChainBound* {
+      const auto at = std::find_if(bounds.begin(), bounds.end(), [&](const auto& b) { return b.chain == chain; });
+      return at == bounds.end() ? nullptr : &*at;
+    };
+    const std::vector<sched::ModeTable>& modes = run_.modes;
+    if (modes.empty()) {
+      std::array<std::optional<Duration>, sched::kQuantities> limits;
+      std::copy(std::begin(chain_.limits), std::end(chain_.limits), limits.begin());
+      contexts_.push_back({"", 0, 0, bound_of(run_.schedule.bounds), limits});
+      return;
+    }
+    for (std::uint32_t m = 0; m < modes.size(); ++m) {
+      const sched::ChainBound* const bound = bound_of(modes[m].schedule.bounds);
+      if (bound != nullptr) contexts_.push_back({modes[m].name, m, m, bound, modes[m].limits[chain]});
+    }
+    for (std::uint32_t m = 0; m < modes.size(); ++m) {
+      for (const sched::ModeTable::Seam& seam : modes[m].seams) {
+        const sched::ChainBound* const bound = bound_of(seam.bounds);
+        if (bound == nullptr) continue;
+        std::array<std::optional<Duration>, sched::kQuantities> limits;
+        for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+          const std::optional<Duration>&before = modes[seam.from].limits[chain][q], &after = modes[m].limits[chain][q];
+          if (before && after) limits[q] = std::max(*before, *after);
+        }
+        contexts_.push_back({modes[seam.from].name + " -> " + modes[m].name, seam.from, m, bound, limits});
+      }
+    }
+  }
+
+  // Of an instance that begins and ends with these jobs of these places of the chain: the mode that they lie in, or the
+  // change that lies between them. None where it lasts over more than that, or over a mode without the chain.
+  [[nodiscard]] std::optional<std::size_t> context_of(std::uint64_t first, std::uint64_t last) const {
+    const std::size_t from = index_.stay_of(stage_at(0), first);
+    const std::size_t to = index_.stay_of(chain_.stages.back(), last);
+    if (to > from + 1) return std::nullopt;
+    for (std::size_t c = 0; c < contexts_.size(); ++c) {
+      const bool same = contexts_[c].from == index_.stays()[from].mode && contexts_[c].to == index_.stays()[to].mode;
+      if (same) return c;
+    }
+    return std::nullopt;
+  }
+
+  void place(Instance& instance, Quantity quantity, std::uint64_t first, std::uint64_t last, bool fill) const {
+    instance.context = context_of(first, last);
+    std::optional<Duration> bound;
+    if (instance.context && contexts_[*instance.context].bound != nullptr) {
+      bound =
+          contexts_[*instance.context].bound->bounds[static_cast<std::size_t>(quantity)] + stamp_error_ + stamp_error_;
+    }
+    decide(instance, bound, fill || (!run_.modes.empty() && !instance.context));
+  }
+
+  // The instances of `all` by their contexts. Those without one were fill, and stay with the first.
+  [[nodiscard]] std::vector<ChainJudgement> by_context(const ChainJudgement& all) const {
+    std::vector<ChainJudgement> out;
+    for (std::size_t c = 0; c < contexts_.size(); ++c) {
+      const Context& context = contexts_[c];
+      ChainJudgement of;
+      of.chain = static_cast<std::uint32_t>(&chain_ - run_.problem.chains.data());
+      of.context = context.name;
+      of.name = context.name.empty() ? chain_.name : chain_.name + " (" + context.name + ")";
+      of.from = context.from;
+      of.to = context.to;
+      for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+        QuantityJudgement& quantity = of.quantities[q];
+        // Of a sensor with a clock of its own the true stamp is unknown by the error of its map: a delay that kept its
+        // model may look longer by it, and a figure is given as the largest that it may be.
+        if (context.bound != nullptr) quantity.bound = context.bound->bounds[q] + stamp_error_ + stamp_error_;
+        quantity.stamp_error = stamp_error_;
+        quantity.limit = context.limits[q];
+        for (const Instance& instance : all.quantities[q].instances) {
+          if (instance.context.value_or(0) == c) quantity.instances.push_back(instance);
+        }
+        close(quantity);
+      }
+      // Modes and changes that the run did not come to have nothing to judge.
+      const bool came = std::any_of(std::begin(of.quantities), std::end(of.quantities),
+                                    [](const QuantityJudgement& quantity) { return !quantity.instances.empty(); });
+      if (came || context.name.empty()) out.push_back(std::move(of));
+    }
+    return out;
   }
 
   // Back along the inputs that the records name.
@@ -321,8 +402,9 @@ class ChainJudge {
   // w of the job's cores: the largest.
   [[nodiscard]] Duration start_window(const JobRecord& record) const {
     Duration window;
-    if (record.slot < run_.schedule.slots.size()) {
-      for (const std::uint32_t core : run_.schedule.slots[record.slot].cores) {
+    const std::vector<sched::Slot>& slots = run_.table_of(record).slots;
+    if (record.slot < slots.size()) {
+      for (const std::uint32_t core : slots[record.slot].cores) {
         if (core < run_.problem.board.cores.size()) {
           window = std::max(window, run_.problem.board.cores[core].wakeup_window);
         }
@@ -331,7 +413,18 @@ class ChainJudge {
     return window;
   }
 
-  void sample_assumptions(const Sample& sample, std::vector<Broken>& list) const {
+  // What the stamps of a locked sensor count from, and their hyperperiod, in the table of a job of the first stage.
+  struct Frame {
+    TableTime origin;
+    Duration hyperperiod;
+  };
+  [[nodiscard]] Frame frame_of(std::uint64_t first_job) const {
+    const JobRecord* const record = index_.find(stage_at(0), first_job);
+    if (record == nullptr) return {{}, run_.schedule.clock.hyperperiod};
+    return {index_.origin(*record), run_.table_of(*record).clock.hyperperiod};
+  }
+
+  void sample_assumptions(const Sample& sample, std::uint64_t first_job, std::vector<Broken>& list) const {
     if (!sample.latched) return;
     const auto broken = [&](Assumption assumption, std::string detail) {
       add(list, {assumption, true, chain_.sensor, sample.index, std::move(detail)});
@@ -342,8 +435,9 @@ class ChainJudge {
                                        ms_text(sensor_.delay_min) + " to " + ms_text(sensor_.delay_max));
     }
     if (sensor_.phase) {
-      const Duration late =
-          after_phase(sensor_, run_.problem.hyperperiod, table_time(run_.sensor_from_table, sample.capture));
+      const Frame frame = frame_of(first_job);
+      const TableTime stamp = table_time(run_.sensor_from_table, sample.capture);
+      const Duration late = after_phase(sensor_, frame.hyperperiod, TableTime{(stamp - frame.origin).ns});
       if (late > sensor_.phase->jitter) {
         broken(Assumption::kPhase, "its stamp lies " + ms_text(late) + " after the declared phase, allowed are " +
                                        ms_text(sensor_.phase->jitter));
@@ -358,7 +452,7 @@ class ChainJudge {
     if (record == nullptr || *inputs_[0] >= record->input_count) return;
     const sched::InputRecord& input = record->inputs[*inputs_[0]];
     if (input.kind == kInputMissing) return;
-    const SensorTime due = successor_due(SensorTime{input.capture_ns});
+    const SensorTime due = successor_due(SensorTime{input.capture_ns}, job);
     const SensorTime latch = in_sensor_time(record->nominal_start);
     if (latch < due) return;  // at the very instant it counts as arrived
     if (const BadFrame* bad = bad_frame_after(input, latch)) {
@@ -374,11 +468,12 @@ class ChainJudge {
 
   // When the sample after the one stamped `capture` has arrived at the latest. Of a locked sensor by its pattern, whose
   // stamps are exact: its slots may begin at that very nanosecond.
-  [[nodiscard]] SensorTime successor_due(SensorTime capture) const {
+  [[nodiscard]] SensorTime successor_due(SensorTime capture, std::uint64_t first_job) const {
     if (!sensor_.phase) return capture + sched::longest_period(sensor_) + sensor_.delay_max + stamp_error_;
     const TableTime stamp = table_time(run_.sensor_from_table, capture);
-    const NominalStamps nominal = nominal_stamps(sensor_, run_.problem.hyperperiod, stamp);
-    return in_sensor_time(nominal.next_ns) + sensor_.phase->jitter + sensor_.delay_max + stamp_error_;
+    const Frame frame = frame_of(first_job);
+    const NominalStamps nominal = nominal_stamps(sensor_, frame.hyperperiod, TableTime{(stamp - frame.origin).ns});
+    return in_sensor_time(nominal.next_ns + frame.origin.ns) + sensor_.phase->jitter + sensor_.delay_max + stamp_error_;
   }
 
   // The first message after the latched sample that had arrived and could not be used.
@@ -394,7 +489,7 @@ class ChainJudge {
 
   void path_assumptions(const Path& path, Instance& instance, bool& fill) const {
     for (std::size_t i = 0; i < path.jobs.size(); ++i) job_assumptions(i, path.jobs[i], instance.broken, fill);
-    sample_assumptions(path.sample, instance.broken);
+    sample_assumptions(path.sample, path.jobs.front(), instance.broken);
     for (const std::string& topic : run_.undeclared_subscribers) {
       add(instance.broken, {Assumption::kSubscriber, true, chain_.sensor, path.sample.index,
                             "somebody subscribed to the timed topic " + topic + " during the run"});
@@ -447,7 +542,7 @@ class ChainJudge {
       instance.path = shown->jobs;
       // A sample that had arrived before the table began was meant for jobs that do not exist.
       fill = fill || shown->sample.arrival < table_start_;
-      decide(instance, out.bound, fill);
+      place(instance, Quantity::kLatency, shown->jobs.front(), shown->jobs.back(), fill);
       out.instances.push_back(std::move(instance));
     }
   }
@@ -493,7 +588,7 @@ class ChainJudge {
         for (std::uint64_t job = previous->path.front() + 1; job <= current.path.front(); ++job) {
           gap_assumption(job, instance.broken, fill);
         }
-        decide(instance, out.bound, fill);
+        place(instance, Quantity::kReaction, previous->path.front(), current.path.back(), fill);
         out.instances.push_back(std::move(instance));
       }
       previous = &current;
@@ -523,7 +618,7 @@ class ChainJudge {
       instance.published = published_since(*output.record, instance.capture);
       instance.completed = completed_since(*output.record, instance.capture);
       Instance replaced = instance;
-      decide(instance, at_output.bound, fill);
+      place(instance, Quantity::kAgeAtOutput, instance.path.front(), instance.path.back(), fill);
       at_output.instances.push_back(std::move(instance));
 
       for (std::size_t next = i + 1; next < outputs_.size(); ++next) {
@@ -536,7 +631,7 @@ class ChainJudge {
         if (successor.published == 0) continue;
         replaced.published = published_since(successor, replaced.capture);
         replaced.completed = completed_since(successor, replaced.capture);
-        decide(replaced, until_replaced.bound, fill);
+        place(replaced, Quantity::kAgeUntilReplaced, replaced.path.front(), successor.job, fill);
         until_replaced.instances.push_back(std::move(replaced));
         break;
       }
@@ -560,10 +655,18 @@ class ChainJudge {
     if (quantity.worst) quantity.published_max = quantity.instances[*quantity.worst].published;
   }
 
+  struct Context {
+    std::string name;
+    std::uint32_t from = 0, to = 0;  // modes
+    const sched::ChainBound* bound = nullptr;
+    std::array<std::optional<Duration>, sched::kQuantities> limits;
+  };
+
   const RunData& run_;
   const RecordIndex& index_;
   const sched::Chain& chain_;
   const sched::Sensor& sensor_;
+  std::vector<Context> contexts_;
   std::vector<std::optional<std::uint32_t>> inputs_;  // by position in the chain
   std::vector<Sample> samples_;                       // by (arrival, capture, index)
   std::vector<Output> outputs_;                       // by job of the last stage
@@ -593,7 +696,7 @@ void require_chains(Judgement& out) {
   for (const ChainJudgement& chain : out.chains) {
     for (std::size_t q = 0; q < sched::kQuantities; ++q) {
       const QuantityJudgement& quantity = chain.quantities[q];
-      if (!quantity.bound) continue;
+      if (!quantity.bound || (!chain.context.empty() && quantity.judged() == 0)) continue;
       Requirement requirement{"chain " + chain.name, sched::name_of(static_cast<Quantity>(q)), Outcome::kPass, ""};
       requirement.detail =
           fmt::format("bound {}{}, measured at most {}: {} held, {} void, {} violated", ms_text(*quantity.bound),
@@ -643,7 +746,8 @@ void require_transport(const RunData& run, Judgement& out) {
           fmt::format("{} of {} taken chunks lay elsewhere than where they were published", count_text(moved),
                       count_text(hops)));
   // A skipped job does not drain its queues, so only a run without skips tells whether the plan is right.
-  require("queues hold what the plan says", run.lost_inputs == 0 || skipped > 0,
+  // Nor does a mode drain the queues of stages that it does not run.
+  require("queues hold what the plan says", run.lost_inputs == 0 || skipped > 0 || !run.dispatch.changes.empty(),
           plural(run.lost_inputs, "chunk was", "chunks were") + " lost in the queues of stages, " +
               plural(skipped, "job was", "jobs were") + " skipped");
   if (!run.allocation_guard) {
@@ -723,7 +827,10 @@ void conclude(const RunData& run, Judgement& out) {
   }
   bool nothing = false;
   for (const ChainJudgement& chain : out.chains) {
-    if (chain.latency().held > 0 || chain.latency().violated > 0) continue;
+    const auto reached = [&chain](const ChainJudgement& other) {
+      return other.chain == chain.chain && (other.latency().held > 0 || other.latency().violated > 0);
+    };
+    if (std::any_of(out.chains.begin(), out.chains.end(), reached)) continue;
     nothing = true;
     out.reasons.insert(out.reasons.begin(),
                        "chain " + chain.name + ": no sample that kept the assumptions reached an output");
@@ -820,11 +927,9 @@ TableTime table_time(const ClockMap<TableDomain, SensorDomain>& map, SensorTime 
 Judgement judge(const RunData& run) {
   Judgement out;
   out.deadlines_not_judged = deadline_remark(run);
-  const RecordIndex index(run.problem, run.schedule, run.records);
+  const RecordIndex index(run);
   for (std::uint32_t c = 0; c < run.problem.chains.size(); ++c) {
-    const auto bound = std::find_if(run.schedule.bounds.begin(), run.schedule.bounds.end(),
-                                    [&](const sched::ChainBound& b) { return b.chain == c; });
-    out.chains.push_back(ChainJudge(run, index, c).judge(bound == run.schedule.bounds.end() ? nullptr : &*bound));
+    for (ChainJudgement& of : ChainJudge(run, index, c).judge()) out.chains.push_back(std::move(of));
   }
   collect_misses(run, index, out);
   require_chains(out);

@@ -57,7 +57,8 @@ struct Instance {
   Duration published;        // the quantity, up to publication
   Duration completed;        // the same up to completion (latency, reaction and age at output)
   InstanceState state = InstanceState::kHeld;
-  std::vector<std::uint64_t> path;  // jobs of the chain's stages, first to last; actual where reached, else planned
+  std::vector<std::uint64_t> path;     // jobs of the chain's stages, first to last; actual where reached, else planned
+  std::optional<std::size_t> context;  // of the chain: the mode or the change of mode whose bound it is judged by
   std::vector<Broken> broken;
 };
 
@@ -73,8 +74,13 @@ struct QuantityJudgement {
   [[nodiscard]] std::uint64_t judged() const { return held + void_count + violated; }
 };
 
+// A chain in a run without modes; in one mode; or across one change of mode, for instances that begin in the mode
+// before and end in the one behind it. An instance that spans more, or a mode without the chain, is counted as fill.
 struct ChainJudgement {
-  std::string name;
+  std::uint32_t chain = 0;         // of the problem
+  std::string name;                // with the mode or the change, "camera (day -> night)"
+  std::string context;             // "day", "day -> night"; "" without modes
+  std::uint32_t from = 0, to = 0;  // modes; equal unless it is a change
   QuantityJudgement quantities[sched::kQuantities];
   [[nodiscard]] const QuantityJudgement& latency() const {
     return quantities[static_cast<std::size_t>(sched::Quantity::kLatency)];
@@ -103,7 +109,7 @@ struct Judgement {
   Outcome outcome = Outcome::kNotJudged;
   std::vector<std::string> reasons;    // why it is not a plain PASS, most important first
   std::string deadlines_not_judged;    // why real-time deadlines were not judged; "" when they were
-  std::vector<ChainJudgement> chains;  // by chain of the problem
+  std::vector<ChainJudgement> chains;  // by chain of the problem, then by mode, then by change
   std::vector<Requirement> requirements;
   std::vector<Miss> misses;     // jobs not ok, pipeline fill left out, by (nominal start, stage)
   std::uint64_t fill_jobs = 0;  // jobs before the pipeline was full

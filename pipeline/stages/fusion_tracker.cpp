@@ -166,7 +166,6 @@ class FusionTracker final : public Stage {
   [[nodiscard]] exec::Session* session() override { return session_.get(); }
   [[nodiscard]] const exec::CountLog* counts() const override { return &*counts_; }
   void published() override { session_->publish(); }
-  [[nodiscard]] bool keeps_state() const override { return true; }
 
   void run(int phase, int part, int parts, StageJob& job) override {
     if (phase == 0) {

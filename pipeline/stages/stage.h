@@ -62,8 +62,6 @@ class Stage {
   virtual void run(int phase, int part, int parts, StageJob& job) = 0;
   // State is double-buffered: published() makes this job's state the current one; without it the last one stays.
   virtual void published() {}
-  // Has it such state? Another variant then cannot go on for it.
-  [[nodiscard]] virtual bool keeps_state() const { return false; }
   [[nodiscard]] virtual std::uint32_t output_schema() const = 0;
   [[nodiscard]] virtual std::uint64_t output_bytes() const = 0;
   // Fills chunks with the most expensive input of the declared capacity, for `takt profile`; input i of `inputs`.

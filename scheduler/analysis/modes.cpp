@@ -166,6 +166,29 @@ ModesAnswer judge_modes(const ModeSet& set, const std::vector<Answer>& answers) 
   return out;
 }
 
+Result<std::vector<ModeTable>> admitted_tables(const Problem& whole, const ModeSet& set,
+                                               const std::vector<Answer>& answers, const ModesAnswer& judged) {
+  std::vector<Schedule> schedules;
+  for (const Answer& answer : answers) {
+    if (!answer.schedule) return fail(Code::kInternal, "a mode of '" + set.name + "' has no table");
+    schedules.push_back(*answer.schedule);
+  }
+  TAKT_ASSIGN(std::vector<ModeTable> tables, tables_of(whole, set, schedules));
+  for (const ChangeAnswer& change : judged.changes) {
+    ModeTable::Seam seam;
+    seam.from = change.from;
+    for (const SeamBound& across : change.bounds) {
+      const std::string& name = set.modes[change.to].problem.chains[across.bound.chain].name;
+      const auto chain = std::find_if(whole.chains.begin(), whole.chains.end(),
+                                      [&name](const Chain& own) { return own.name == name; });
+      seam.bounds.push_back(across.bound);
+      seam.bounds.back().chain = static_cast<std::uint32_t>(chain - whole.chains.begin());
+    }
+    tables[change.to].seams.push_back(std::move(seam));
+  }
+  return tables;
+}
+
 std::string explain_modes(const ModeSet& set, const std::vector<Answer>& answers, const ModesAnswer& judged) {
   std::string out = "MODES of '" + set.name + "': ";
   out += judged.verdict == Verdict::kFeasible     ? "every mode and every permitted change is feasible\n"

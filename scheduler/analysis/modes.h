@@ -39,6 +39,11 @@ struct ModesAnswer {
 // Infeasible as soon as a mode is; else undecided, since other tables might do.
 ModesAnswer judge_modes(const ModeSet& set, const std::vector<Answer>& answers);
 
+// What a run needs of a feasible set: every mode's table over the whole problem, with the bounds across the changes
+// into it. kConfiguration when a mode has what the whole lacks.
+Result<std::vector<ModeTable>> admitted_tables(const Problem& whole, const ModeSet& set,
+                                               const std::vector<Answer>& answers, const ModesAnswer& judged);
+
 // For people; each mode's own answer is explain()'s.
 std::string explain_modes(const ModeSet& set, const std::vector<Answer>& answers, const ModesAnswer& judged);
 // {"verdict", "modes": [to_json() of each], "changes": [...]}.

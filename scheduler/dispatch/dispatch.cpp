@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,13 +32,11 @@ Status inconsistent(const std::string& what) {
   return fail(Code::kInternal, "the schedule cannot be run: " + what + "; it was not checked by the validator");
 }
 
-Status check(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& hosts,
-             const DispatchOptions& options) {
+Status check(const Problem& problem, const ModeTable& mode, const std::vector<StageHost*>& hosts) {
+  const Schedule& schedule = mode.schedule;
   TAKT_RETURN_IF_ERROR(can_dispatch(problem, schedule));
-  if (options.reproduce && !options.lockstep) return inconsistent("only virtual time reproduces a run");
-  if (problem.phase_lock && !options.correction) return inconsistent("nobody says how its phase is to be corrected");
-  if (!(options.rate > 0)) return fail(Code::kUsage, "the replay rate must be above 0");
-  if (hosts.size() != problem.stages.size() || schedule.choices.size() != problem.stages.size()) {
+  if (hosts.size() != problem.stages.size() || schedule.choices.size() != problem.stages.size() ||
+      mode.reads.size() != problem.stages.size() || mode.degraded.size() != problem.stages.size()) {
     return inconsistent("stages, choices and hosts differ in number");
   }
   if (schedule.clock.hyperperiod.ns <= 0 || schedule.clock.ticks <= 0) return inconsistent("the table has no length");
@@ -59,6 +58,28 @@ Status check(const Problem& problem, const Schedule& schedule, const std::vector
     if (reference == nullptr) reference = &slot;
     if (reference->cores != slot.cores) return inconsistent("stage " + name + " changes its home cores");
   }
+  for (const Binding& binding : schedule.bindings) {
+    const bool known = binding.producer_stage < problem.stages.size() && first[binding.producer_stage] != nullptr;
+    if (!known) return inconsistent("a binding to a stage without slots");
+  }
+  return {};
+}
+
+Status check(const Problem& problem, const std::vector<ModeTable>& modes, const std::vector<StageHost*>& hosts,
+             const DispatchOptions& options) {
+  if (modes.empty() || modes.size() > kMostModes) return inconsistent("the number of its modes");
+  if (options.reproduce && !options.lockstep) return inconsistent("only virtual time reproduces a run");
+  if (problem.phase_lock && !options.correction) return inconsistent("nobody says how its phase is to be corrected");
+  if (!(options.rate > 0)) return fail(Code::kUsage, "the replay rate must be above 0");
+  for (const ModeTable& mode : modes) {
+    TAKT_RETURN_IF_ERROR(check(problem, mode, hosts));
+    for (const std::uint32_t exit : mode.exits) {
+      if (exit >= modes.size()) return inconsistent("an exit into an unknown mode");
+    }
+  }
+  for (const ModeChange& change : options.repeat_changes) {
+    if (change.to >= modes.size()) return inconsistent("a change to an unknown mode");
+  }
   return {};
 }
 
@@ -71,14 +92,6 @@ StagePlan::Variant variant_plan(const Problem& problem, const std::vector<std::u
   return out;
 }
 
-// The variant to which a stage of this problem degrades, unless it runs that one anyway.
-std::optional<std::uint32_t> degraded_variant(const Stage& stage, std::uint32_t chosen) {
-  for (std::uint32_t v = 0; v < stage.variants.size(); ++v) {
-    if (v != chosen && stage.variants[v].name == stage.degraded_variant) return v;
-  }
-  return std::nullopt;
-}
-
 // The budget of `variant` on as many cores; nullptr when it has none.
 const Budget* budget_on(const Stage& stage, std::uint32_t variant, std::size_t cores) {
   for (const Budget& budget : stage.variants[variant].budgets) {
@@ -87,30 +100,74 @@ const Budget* budget_on(const Stage& stage, std::uint32_t variant, std::size_t c
   return nullptr;
 }
 
-RunPlan make_plan(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& hosts,
-                  const RecordSink& sink) {
-  RunPlan plan{problem, schedule, sink, {}, {}, {}};
-  for (std::size_t i = 0; i < problem.mutexes.size(); ++i) plan.arenas.push_back(std::make_unique<ArenaToken>());
-  plan.stages.resize(problem.stages.size());
-  for (const Slot& slot : schedule.slots) {
-    plan.publish_ticks.push_back(publish_tick(problem, schedule, slot));
-    if (plan.stages[slot.stage] != nullptr) continue;
-    const Stage& stage = problem.stages[slot.stage];
-    const Choice& choice = schedule.choices[slot.stage];
-    StagePlan of_stage{.overrun = stage.overrun,
-                       .slack = stage.slack,
-                       .admitted = variant_plan(problem, slot.cores, choice.variant, choice.budget.time),
-                       .degraded = {},
-                       .arena = nullptr};
-    if (const auto degraded = degraded_variant(stage, choice.variant)) {
-      const Budget& budget = *budget_on(stage, *degraded, slot.cores.size());
-      of_stage.degraded = variant_plan(problem, slot.cores, *degraded, budget.time);
+StagePlan stage_plan(const RunPlan& plan, const std::vector<ModeTable>& modes, const ModeTable& mode,
+                     std::uint32_t index, const std::vector<std::uint32_t>& cores) {
+  const Stage& stage = plan.problem.stages[index];
+  const Choice& choice = mode.schedule.choices[index];
+  StagePlan out{.overrun = stage.overrun,
+                .admitted = variant_plan(plan.problem, cores, choice.variant, choice.budget.time),
+                .degraded = {},
+                .degraded_mode = {},
+                .arena = nullptr};
+  if (const auto degraded = mode.degraded[index]; degraded && *degraded != choice.variant) {
+    const Budget* const budget = budget_on(stage, *degraded, cores.size());
+    if (budget != nullptr && budget->time <= choice.budget.time) {
+      out.degraded = variant_plan(plan.problem, cores, *degraded, budget->time);
     }
-    if (choice.variant < stage.variants.size() && stage.variants[choice.variant].arena_mutex) {
-      of_stage.arena = plan.arenas[*stage.variants[choice.variant].arena_mutex].get();
-    }
-    plan.stages[slot.stage] = std::make_unique<StageRun>(*hosts[slot.stage], slot.cores, of_stage);
   }
+  for (std::uint32_t m = 0; m < modes.size(); ++m) {
+    if (modes[m].name == stage.degraded_mode) out.degraded_mode = m;
+  }
+  if (choice.variant < stage.variants.size() && stage.variants[choice.variant].arena_mutex) {
+    out.arena = plan.arenas[*stage.variants[choice.variant].arena_mutex].get();
+  }
+  return out;
+}
+
+// The runs of one stage: one for each home that it has in some mode.
+void add_runs(std::uint32_t index, StageHost* host, const std::vector<ModeTable>& modes, ModeControl* control,
+              RunPlan& plan) {
+  std::map<std::vector<std::uint32_t>, std::vector<std::optional<StagePlan>>> homes;
+  std::vector<const std::vector<std::uint32_t>*> home_of(modes.size(), nullptr);
+  for (std::size_t m = 0; m < modes.size(); ++m) {
+    for (const Slot& slot : modes[m].schedule.slots) {
+      if (slot.stage != index || home_of[m] != nullptr) continue;
+      auto& [cores, plans] = *homes.try_emplace(slot.cores, modes.size()).first;
+      plans[m] = stage_plan(plan, modes, modes[m], index, cores);
+      home_of[m] = &cores;
+    }
+  }
+  SharedByRuns shared{index, host, plan.problem.stages[index].slack, nullptr, control};
+  if (homes.size() > 1) {
+    plan.owners.push_back(std::make_unique<ArenaToken>());
+    shared.owner = plan.owners.back().get();
+  }
+  for (const auto& [cores, plans] : homes) {
+    plan.runs.push_back(std::make_unique<StageRun>(shared, cores, plans));
+    for (std::size_t m = 0; m < modes.size(); ++m) {
+      if (home_of[m] == &cores) plan.modes[m].stages[index] = plan.runs.back().get();
+    }
+  }
+}
+
+RunPlan make_plan(const Problem& problem, const std::vector<ModeTable>& modes, const std::vector<StageHost*>& hosts,
+                  const Boundary& boundary, ModeControl* control, const RecordSink& sink) {
+  RunPlan plan{problem, boundary, sink, {}, {}, {}, {}};
+  for (std::size_t i = 0; i < problem.mutexes.size(); ++i) plan.arenas.push_back(std::make_unique<ArenaToken>());
+  for (const ModeTable& mode : modes) {
+    const Schedule& schedule = mode.schedule;
+    ModePlan& out = plan.modes.emplace_back(
+        ModePlan{schedule, {}, {}, std::vector<std::vector<Binding>>(schedule.slots.size()), mode.reads});
+    out.stages.resize(problem.stages.size(), nullptr);
+    for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
+      const Slot& slot = schedule.slots[i];
+      out.publish_ticks.push_back(publish_tick(problem, schedule, slot));
+      for (const Binding& binding : schedule.bindings) {
+        if (binding.stage == slot.stage && binding.job == slot.job) out.reads[i].push_back(binding);
+      }
+    }
+  }
+  for (std::uint32_t s = 0; s < problem.stages.size(); ++s) add_runs(s, hosts[s], modes, control, plan);
   return plan;
 }
 
@@ -122,15 +179,15 @@ std::string worker_name(const Problem& problem, std::size_t stage, std::size_t p
   return problem.stages[stage].name + "." + std::to_string(part);
 }
 
-// One worker per stage and core of its gang.
+// One worker per stage, home and core of its gang.
 Status add_workers(const RunPlan& plan, bool rights, ThreadTeam& team) {
-  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-    StageRun* stage = plan.stages[i].get();
-    if (stage == nullptr) continue;
+  for (const auto& owned : plan.runs) {
+    StageRun* const stage = owned.get();
     for (std::size_t part = 0; part < stage->cores().size(); ++part) {
       const Core& core = plan.problem.board.cores[stage->cores()[part]];
-      TAKT_RETURN_IF_ERROR(team.add(thread_spec(worker_name(plan.problem, i, part), core, kWorkerPriority, rights),
-                                    [stage, part] { stage->work(static_cast<int>(part)); }));
+      TAKT_RETURN_IF_ERROR(
+          team.add(thread_spec(worker_name(plan.problem, stage->stage(), part), core, kWorkerPriority, rights),
+                   [stage, part] { stage->work(static_cast<int>(part)); }));
     }
   }
   return {};
@@ -175,19 +232,47 @@ class CpuLatency {
   int file_;
 };
 
-// What the options say of a locked table, within what its gap holds.
-Boundary::Correction correction_of(const Problem& problem, const DispatchOptions& options) {
+// What the options say of locked tables, within what their gaps hold.
+Boundary::Correction correction_of(const Problem& problem, const std::vector<ModeTable>& modes,
+                                   const DispatchOptions& options) {
   if (!problem.phase_lock || !options.correction) return {};
   const PhaseLock& lock = *problem.phase_lock;
-  const Duration largest = largest_correction(lock, problem.sensors[lock.sensor], problem.hyperperiod);
-  return [largest, &options](std::uint64_t h) { return std::clamp(options.correction(h), -largest, largest); };
+  std::vector<Duration> largest;  // by mode
+  for (const ModeTable& mode : modes) {
+    largest.push_back(largest_correction(lock, problem.sensors[lock.sensor], mode.schedule.clock.hyperperiod));
+  }
+  return [largest, &options](const Turn& next) {
+    return std::clamp(options.correction(next), -largest[next.mode], largest[next.mode]);
+  };
+}
+
+Boundary::Change change_of(const DispatchOptions& options) {
+  if (options.reproduce && !options.repeat_changes.empty()) {
+    return [&changes = options.repeat_changes](const Turn& next) -> std::optional<ModeChange> {
+      for (const ModeChange& change : changes) {
+        if (change.hyperperiod == next.number && change.to != next.mode) return change;
+      }
+      return std::nullopt;
+    };
+  }
+  if (options.reproduce || options.modes == nullptr) return {};
+  return [control = options.modes](const Turn& next) { return control->choose(next); };
+}
+
+Boundary::Limits limits_of(const std::vector<ModeTable>& modes, const DispatchOptions& options) {
+  Boundary::Limits out{.turns = options.hyperperiods, .stop = options.stop};
+  if (modes.size() == 1 || options.modes == nullptr || options.reproduce) return out;
+  Duration shortest = modes.front().schedule.clock.hyperperiod;
+  out.length = shortest * static_cast<std::int64_t>(options.hyperperiods);
+  for (const ModeTable& mode : modes) shortest = std::min(shortest, mode.schedule.clock.hyperperiod);
+  out.turns = static_cast<std::uint64_t>(out.length.ns / shortest.ns) + 1;
+  return out;
 }
 
 std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
   std::vector<double> busy(plan.problem.board.cores.size(), 0.0);
   if (span.ns <= 0) return busy;
-  for (const auto& stage : plan.stages) {
-    if (stage == nullptr) continue;
+  for (const auto& stage : plan.runs) {
     for (std::size_t part = 0; part < stage->cores().size(); ++part) {
       busy[stage->cores()[part]] +=
           static_cast<double>(stage->cpu_ns(static_cast<int>(part))) / static_cast<double>(span.ns);
@@ -196,16 +281,17 @@ std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
   return busy;
 }
 
-// Stops the workers of jobs that did not come back, and hands their records over.
-std::vector<std::uint32_t> abandon_stuck(const RunPlan& plan, const TableClock& clock, ThreadTeam& team) {
+// Stops the workers of jobs that did not come back, and hands their records over. What such a worker stands in stays
+// for good. Their stages.
+std::vector<std::uint32_t> abandon_stuck(RunPlan& plan, const TableClock& clock, ThreadTeam& team) {
   std::vector<std::uint32_t> stuck;
-  for (std::uint32_t s = 0; s < plan.stages.size(); ++s) {
-    StageRun* const stage = plan.stages[s].get();
-    if (stage == nullptr || stage->running() == 0) continue;
-    for (const int part : stage->abandon(clock))
-      team.leave(worker_name(plan.problem, s, static_cast<std::size_t>(part)));
-    plan.sink(stage->publisher(), stage->record());
-    stuck.push_back(s);
+  for (std::unique_ptr<StageRun>& run : plan.runs) {
+    if (run->running() == 0) continue;
+    for (const int part : run->abandon(clock)) {
+      team.leave(worker_name(plan.problem, run->stage(), static_cast<std::size_t>(part)));
+    }
+    plan.sink(run->publisher(), run->record());
+    stuck.push_back(run->stage());
   }
   return stuck;
 }
@@ -224,41 +310,31 @@ Status can_dispatch(const Problem& problem, const Schedule& schedule) {
           "has segments, which no dispatcher executes yet: `takt schedule` plans and proves it. To run it, "
           "give it one budget on the cores");
     }
-    if (!stage.degraded_mode.empty()) {
-      return refuse("degrades to mode '" + stage.degraded_mode +
-                    "', and no dispatcher changes between tables yet: name " + "a variant, or choose another policy");
-    }
-    if (const auto degraded = degraded_variant(stage, choice.variant)) {
-      const std::string& name = stage.variants[*degraded].name;
-      const Budget* budget = budget_on(stage, *degraded, static_cast<std::size_t>(std::max(1, choice.budget.cores)));
-      if (budget == nullptr || budget->time > choice.budget.time) {
-        return refuse("degrades to '" + name + "', which has no budget of at most " +
-                      std::to_string(choice.budget.time.ms()) + " ms on " + std::to_string(choice.budget.cores) +
-                      " core(s), so that it would fit the same slots");
-      }
-      if (stage.variants[*degraded].arena_mutex != stage.variants[choice.variant].arena_mutex) {
-        return refuse("degrades to '" + name + "', whose arena is under another mutex");
-      }
-    }
   }
   return {};
 }
 
 Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& stages,
                                 const DispatchOptions& options, const RecordSink& sink) {
-  TAKT_RETURN_IF_ERROR(check(problem, schedule, stages, options));
-  RunPlan plan = make_plan(problem, schedule, stages, sink);
-  Boundary boundary(options.hyperperiods, options.stop, correction_of(problem, options));
+  return dispatch(problem, std::vector<ModeTable>{only_table(problem, schedule)}, stages, options, sink);
+}
+
+Result<DispatchResult> dispatch(const Problem& problem, const std::vector<ModeTable>& modes,
+                                const std::vector<StageHost*>& stages, const DispatchOptions& options,
+                                const RecordSink& sink) {
+  TAKT_RETURN_IF_ERROR(check(problem, modes, stages, options));
+  Boundary boundary(modes, limits_of(modes, options), correction_of(problem, modes, options), change_of(options));
+  RunPlan plan = make_plan(problem, modes, stages, boundary, options.modes, sink);
   DispatchResult result;
   // A job is read six times: by its dispatcher around latch and publication, by its worker around the run.
   result.accounting = ThreadCost::of_a_reading() * 6;
   const bool rights = options.realtime_rights && !options.lockstep;
 
-  Sequencer sequencer(plan, boundary, options.hyperperiods, options.reproduce);
+  Sequencer sequencer(plan, boundary, options.reproduce);
   std::vector<CoreDispatcher> dispatchers;
   dispatchers.reserve(problem.board.cores.size());
   TableClock clock{.origin = {}, .rate = options.rate};
-  Watchdog watchdog(problem, schedule, boundary, options.hyperperiods, options.watchdog);
+  Watchdog watchdog(problem, modes, boundary, options.watchdog);
   std::atomic<std::uint32_t> walking{0};  // dispatchers that are not at the end of the table
   Futex finished;
   const auto finish = [&finished] {
@@ -282,7 +358,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
     }));
   } else {
     for (std::uint32_t core = 0; core < problem.board.cores.size(); ++core) {
-      CoreDispatcher& dispatcher = dispatchers.emplace_back(plan, boundary, watchdog, options.hyperperiods, core);
+      CoreDispatcher& dispatcher = dispatchers.emplace_back(plan, boundary, watchdog, core);
       if (dispatcher.idle()) continue;
       ++sequences;
       const Core& board_core = problem.board.cores[core];
@@ -319,22 +395,23 @@ Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule
   finished.wait([sequences](std::uint32_t value) { return value == sequences; });
   const Duration span = host_now() - result.started;
   watchdog.stop();
-  for (const auto& stage : plan.stages) {
-    if (stage != nullptr) stage->quit();
-  }
+  for (const auto& stage : plan.runs) stage->quit();
   result.stuck = abandon_stuck(plan, clock, team);
   if (!result.stuck.empty()) parking.keep();
   team.join();
 
   result.hyperperiods_run = boundary.entered();
   result.stopped = boundary.stopped();
-  for (std::uint64_t h = 0; boundary.corrects() && h < boundary.entered(); ++h) {
-    result.corrections.push_back(h == 0 ? Duration{} : boundary.offset(h) - boundary.offset(h - 1));
+  if (problem.phase_lock) {
+    for (std::uint64_t h = 0; h < boundary.entered(); ++h) result.corrections.push_back(boundary.turn(h).correction);
   }
+  result.changes = boundary.changes();
   result.watchdog_trips = watchdog.trips();
   result.core_busy = busy_shares(plan, span);
   // What a worker stands in stays for good.
-  for (const std::uint32_t stage : result.stuck) static_cast<void>(plan.stages[stage].release());
+  for (std::unique_ptr<StageRun>& run : plan.runs) {
+    if (run->running() != 0) static_cast<void>(run.release());
+  }
   return result;
 }
 

@@ -3,6 +3,7 @@
 // budget. Selection, bindings and publication order are the same in both; a clean run gives the same bytes.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -12,8 +13,11 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "scheduler/dispatch/mode_control.h"
 #include "scheduler/dispatch/record.h"
+#include "scheduler/dispatch/turn.h"
 #include "scheduler/model/model.h"
+#include "scheduler/model/modes.h"
 
 namespace takt::sched {
 
@@ -21,12 +25,16 @@ namespace takt::sched {
 struct Job {
   std::uint32_t slot = 0;
   std::uint32_t stage = 0;
-  std::uint64_t number = 0;  // absolute, counting skipped ones
-  std::uint64_t hyperperiod = 0;
-  TableTime nominal_start;  // rounded up
-  TableTime slot_end;       // rounded down
+  std::uint64_t number = 0;       // absolute, counting skipped ones
+  std::uint64_t hyperperiod = 0;  // of the run, whatever its modes
+  TableTime nominal_start;        // rounded up
+  TableTime slot_end;             // rounded down
   std::uint32_t variant = 0;
   std::uint32_t mode = 0;
+  // By input of the stage: the producer job that it is bound to, where it is a stage's output.
+  static constexpr std::int64_t kFilling = -1;  // it lies before the run
+  static constexpr std::int64_t kNotRead = -2;  // this mode leaves the input out
+  std::array<std::int64_t, kMaxInputs> bound{-1, -1, -1, -1, -1, -1, -1, -1};
   // Reproducing a run: what this job came to there. Its inputs, and nothing else, are to be selected again.
   const JobRecord* seen = nullptr;
 };
@@ -106,14 +114,16 @@ struct WatchdogReport {
 
 struct DispatchOptions {
   bool lockstep = false;
-  std::uint64_t hyperperiods = 0;           // how many to run
+  std::uint64_t hyperperiods = 0;           // how many to run; with several modes, as long as so many of the first
   double rate = 1.0;                        // real time only: table seconds per host second
   bool realtime_rights = true;              // try SCHED_FIFO, affinity, mlockall; what was refused is reported
   const std::atomic<bool>* stop = nullptr;  // graceful stop: checked at every hyperperiod boundary
-  // For a table that is locked to a sensor (Problem::phase_lock): how much later hyperperiod h > 0 begins, asked once
-  // for each where the gap before it begins, when all jobs of the hyperperiod before have latched their inputs. What is
-  // beyond largest_correction() is cut. Dispatcher thread.
-  std::function<Duration(std::uint64_t h)> correction;
+  // For tables that are locked to a sensor (Problem::phase_lock): how much later the next hyperperiod begins, asked
+  // once for each behind one of a locked mode, where the gap before it begins, when all jobs of the hyperperiod before
+  // have latched their inputs. What is beyond largest_correction() is cut. Dispatcher thread.
+  std::function<Duration(const Turn& next)> correction;
+  // Of several modes: says which comes next. Without it a run stays in the first.
+  ModeControl* modes = nullptr;
   std::atomic<bool>* ended = nullptr;  // set when the table is over and only jobs that are late are waited for
   // Real time: for so long. A job that has not come back then is stuck: its workers are stopped for good, and the run
   // ends without it.
@@ -123,6 +133,8 @@ struct DispatchOptions {
   // Lockstep only: the record of every job of an earlier run, whose starts, inputs, skips, variants, aborts and
   // publications are repeated instead of decided. nullptr for a job that it did not come to: skipped here too.
   std::function<const JobRecord*(std::uint32_t stage, std::uint64_t job)> reproduce;
+  // With it: the changes of mode of that run, instead of a ModeControl's. `hyperperiods` counts all modes alike.
+  std::vector<ModeChange> repeat_changes;
 };
 
 // What was asked of the system and what it granted, for the report.
@@ -145,6 +157,7 @@ struct DispatchResult {
   HostTime started;                   // host time of table time 0 (real time)
   std::uint64_t watchdog_trips = 0;   // slot ends to which a dispatcher came later than its guard
   std::vector<Duration> corrections;  // of the phase, by hyperperiod; empty: the clock is free
+  std::vector<ModeChange> changes;    // of mode
   std::vector<double> core_busy;      // share of the run each core spent in jobs, by core
   std::vector<std::uint32_t> stuck;   // stages with a job that did not come back; their worker threads never end
   Duration accounting;  // what keeping account of one job costs the timed threads, measured before the run
@@ -158,6 +171,10 @@ Status can_dispatch(const Problem& problem, const Schedule& schedule);
 // `sink` may be called from several dispatcher threads at once (one per core; core index given).
 Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& stages,
                                 const DispatchOptions& options,
+                                const std::function<void(std::size_t core, const JobRecord&)>& sink);
+// The same with several modes, whose tables are over the whole problem; begins in the first.
+Result<DispatchResult> dispatch(const Problem& problem, const std::vector<ModeTable>& modes,
+                                const std::vector<StageHost*>& stages, const DispatchOptions& options,
                                 const std::function<void(std::size_t core, const JobRecord&)>& sink);
 
 // Measured start errors of this machine: alternating timed wake-ups on every core with the same rights as a run.

@@ -1,9 +1,19 @@
 #include "scheduler/dispatch/lockstep.h"
 
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
 namespace takt::sched {
 
+Sequencer::Sequencer(const RunPlan& plan, Boundary& boundary, const Reproduce& reproduce)
+    : plan_(plan), boundary_(boundary), reproduce_(reproduce) {
+  for (const ModePlan& mode : plan.modes) starts_.push_back(starts_of(mode.schedule));
+  started_.reserve(2 * plan.slots());
+}
+
 void Sequencer::start(Job job) {
-  StageRun& stage = *plan_.stages[job.stage];
+  StageRun& stage = plan_.run_of(job);
   Gang::Limits limits;
   if (reproduce_) {
     job.seen = reproduce_(job.stage, job.number);
@@ -23,7 +33,7 @@ void Sequencer::start(Job job) {
 }
 
 void Sequencer::conclude(const Job& job) {
-  StageRun& stage = *plan_.stages[job.stage];
+  StageRun& stage = plan_.run_of(job);
   if (stage.running() != tag_of(job)) return;  // skipped or refused
   stage.await_complete();
   JobRecord& record = stage.record();
@@ -42,33 +52,28 @@ void Sequencer::conclude(const Job& job) {
   stage.free();
 }
 
+void Sequencer::conclude_until(TableTime now) {
+  std::size_t over = 0;
+  while (over < started_.size() && started_[over].slot_end <= now) conclude(started_[over++]);
+  started_.erase(started_.begin(), started_.begin() + static_cast<std::ptrdiff_t>(over));
+}
+
 void Sequencer::run() {
-  const std::uint64_t tail = largest_shift(events_);
-  std::uint64_t limit = hyperperiods_;
-  std::uint64_t entered = 0;
-  for (std::uint64_t h = 0; h < limit || h - limit < tail; ++h) {
-    Duration offset;
-    if (boundary_.corrects() && h < limit) {
-      if (!boundary_.enter(h)) break;
-      offset = boundary_.offset(h);
-      ++entered;
-    }
-    for (const Event& event : events_) {
-      if (event.shift > h || h - event.shift >= limit) continue;
-      if (event.kind == EventKind::kSlotEnd) {
-        conclude(plan_.job_of(event.slot, h - event.shift, offset));
-        continue;
-      }
-      if (entered == h) {
-        if (!boundary_.enter(h)) {
-          limit = h;
-          continue;
-        }
-        ++entered;
-      }
-      start(plan_.job_of(event.slot, h, offset));
+  for (std::uint64_t h = 0; boundary_.may_come(h); ++h) {
+    if (h > 0) conclude_until(boundary_.decision_at(h));
+    if (!boundary_.enter(h)) break;
+    const Turn turn = boundary_.turn(h);
+    for (const Start& at : starts_[turn.mode]) {
+      const Job job = plan_.job_of(at.slot, turn);
+      conclude_until(job.nominal_start);
+      start(job);
+      const auto later = [](const Job& a, const Job& b) {
+        return std::tie(a.slot_end, a.slot) < std::tie(b.slot_end, b.slot);
+      };
+      started_.insert(std::upper_bound(started_.begin(), started_.end(), job, later), job);
     }
   }
+  conclude_until({std::numeric_limits<std::int64_t>::max()});
 }
 
 }  // namespace takt::sched

@@ -18,25 +18,22 @@ class Sequencer {
  public:
   using Reproduce = std::function<const JobRecord*(std::uint32_t stage, std::uint64_t job)>;
 
-  Sequencer(const RunPlan& plan, Boundary& boundary, std::uint64_t hyperperiods, const Reproduce& reproduce)
-      : plan_(plan),
-        boundary_(boundary),
-        hyperperiods_(hyperperiods),
-        reproduce_(reproduce),
-        events_(events_of_table(plan.schedule)) {}
+  Sequencer(const RunPlan& plan, Boundary& boundary, const Reproduce& reproduce);
 
   // Body of the sequencer's thread.
   void run();
 
  private:
   void start(Job job);
+  // Every job whose slot ends by then.
+  void conclude_until(TableTime now);
   void conclude(const Job& job);
 
   const RunPlan& plan_;
   Boundary& boundary_;
-  const std::uint64_t hyperperiods_;
   const Reproduce& reproduce_;
-  const std::vector<Event> events_;
+  std::vector<std::vector<Start>> starts_;  // by mode
+  std::vector<Job> started_;                // not concluded yet, by (slot end, slot)
 };
 
 }  // namespace takt::sched

@@ -16,62 +16,52 @@ void sleep_until(HostTime instant) {
 
 }  // namespace
 
-CoreDispatcher::CoreDispatcher(const RunPlan& plan, Boundary& boundary, Watchdog& watchdog, std::uint64_t hyperperiods,
-                               std::uint32_t core)
+CoreDispatcher::CoreDispatcher(const RunPlan& plan, Boundary& boundary, Watchdog& watchdog, std::uint32_t core)
     : plan_(plan),
       boundary_(boundary),
       watchdog_(watchdog),
-      hyperperiods_(hyperperiods),
       core_(core),
-      events_(events_of_core(plan.problem, plan.schedule, core)),
-      last_follow_(plan.stages.size(), 0),
+      // Two instants for a slot, and jobs of two hyperperiods at once.
+      agenda_(4 * plan.slots()),
       last_wake_{std::numeric_limits<std::int64_t>::min()} {
-  for (const auto& stage : plan.stages) {
-    if (stage == nullptr) continue;
-    if (stage->publisher() == core) published_.push_back(stage.get());
+  for (const ModePlan& mode : plan.modes) starts_.push_back(starts_on(mode.schedule, core));
+  for (const auto& stage : plan.runs) {
+    if (stage->publisher() == core) published_.push_back({stage.get()});
     if (stage->publisher() == core || stage->lead() == core) mine_.push_back({stage.get(), stage->part_of(core)});
   }
 }
 
+TableTime CoreDispatcher::entry(std::uint64_t h) const {
+  if (!boundary_.decides()) return plan_.start_at(boundary_.turn(h), starts_.front().front().tick);
+  return h == 0 ? TableTime{0} : boundary_.decision_at(h);
+}
+
 void CoreDispatcher::run(const TableClock& clock) {
   clock_ = clock;
-  const std::uint64_t tail = largest_shift(events_);
-  std::uint64_t limit = hyperperiods_;
-  std::uint64_t entered = 0;
-  for (std::uint64_t h = 0; h < limit || h - limit < tail; ++h) {
-    if (boundary_.corrects() && h < limit) {
-      // The gap is free of slots, so that nothing of the hyperperiod before is still to come.
-      if (h > 0) sleep_to(plan_.decision_at(h) + offset_);
-      if (!boundary_.enter(h)) break;
-      offset_ = boundary_.offset(h);
-      ++entered;
-    }
-    for (const Event& event : events_) {
-      if (event.shift > h || h - event.shift >= limit) continue;
-      sleep_to(instant_of(event, h, plan_.schedule.clock) + offset_);
-      if (event.kind != EventKind::kStart) continue;
-      if (entered == h) {
-        if (!boundary_.enter(h)) {
-          limit = h;
-          continue;
-        }
-        ++entered;
-      }
-      start(plan_.job_of(event.slot, h, offset_));
+  for (std::uint64_t h = 0; boundary_.may_come(h); ++h) {
+    sleep_to(entry(h));
+    if (!boundary_.enter(h)) break;
+    const Turn turn = boundary_.turn(h);
+    for (const Start& at : starts_[turn.mode]) {
+      sleep_to(plan_.start_at(turn, at.tick));
+      start(plan_.job_of(at.slot, turn));
     }
   }
+  while (!agenda_.empty()) sleep_to(agenda_.first());
   watchdog_.done(core_);
 }
 
 void CoreDispatcher::sleep_to(TableTime target) {
   for (;;) {
     TableTime next = target;
+    if (!agenda_.empty()) next = std::min(next, agenda_.first());
     for (const Part& mine : mine_) {
       if (mine.stage->running() == 0 || mine.stage->job().nominal_start > last_wake_) continue;
       const TableTime deadline = mine.stage->deadline();
       if (deadline > last_wake_ && deadline < next) next = deadline;
     }
     wake_at(next);
+    agenda_.pass(next);
     if (next == target) return;
   }
 }
@@ -85,7 +75,8 @@ void CoreDispatcher::wake_at(TableTime instant) {
 }
 
 void CoreDispatcher::conclude(TableTime wake) {
-  for (StageRun* stage : published_) {
+  for (const Published& published : published_) {
+    StageRun* const stage = published.stage;
     if (stage->running() == 0 || !stage->complete() || wake < stage->publish_at()) continue;
     JobRecord& record = stage->record();
     const TableTime completion = clock_.table(stage->last_end());
@@ -129,7 +120,11 @@ void CoreDispatcher::release(StageRun& stage, int part) {
 }
 
 void CoreDispatcher::start(const Job& job) {
-  StageRun& stage = *plan_.stages[job.stage];
+  StageRun& stage = plan_.run_of(job);
+  if (stage.publisher() == core_) {
+    agenda_.add(plan_.publish_at(job));
+    agenda_.add(job.slot_end);
+  }
   if (stage.lead() == core_) {
     lead(stage, job);
   } else {
@@ -159,17 +154,18 @@ void CoreDispatcher::lead(StageRun& stage, const Job& job) {
 void CoreDispatcher::follow(StageRun& stage, const Job& job) {
   const std::uint32_t tag = tag_of(job);
   const int part = stage.part_of(core_);
-  last_follow_[job.stage] = tag;
+  for (Published& published : published_) {
+    if (published.stage == &stage) published.last_follow = tag;
+  }
   if (!stage.await_decision(job, clock_.host(job.slot_end))) stage.give_up(job, part);
   if (stage.decided(tag) && stage.running() == tag) release(stage, part);
 }
 
 void CoreDispatcher::drain(HostTime limit) {
   share_gap(false);
-  for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
-    StageRun* stage = plan_.stages[i].get();
-    if (stage == nullptr || stage->publisher() != core_) continue;
-    if (last_follow_[i] != 0) stage->await_decision(last_follow_[i]);
+  for (const Published& published : published_) {
+    StageRun* const stage = published.stage;
+    if (published.last_follow != 0) stage->await_decision(published.last_follow);
     while (stage->running() != 0 && stage->await_complete(limit)) conclude(clock_.table(host_now()));
   }
 }

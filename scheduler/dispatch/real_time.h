@@ -13,10 +13,9 @@ namespace takt::sched {
 
 class CoreDispatcher {
  public:
-  CoreDispatcher(const RunPlan& plan, Boundary& boundary, Watchdog& watchdog, std::uint64_t hyperperiods,
-                 std::uint32_t core);
+  CoreDispatcher(const RunPlan& plan, Boundary& boundary, Watchdog& watchdog, std::uint32_t core);
 
-  [[nodiscard]] bool idle() const { return events_.empty(); }
+  [[nodiscard]] bool idle() const { return mine_.empty(); }
   // Walks every hyperperiod; drain() then waits for what is still running, up to `limit`. Both in the dispatcher's
   // thread.
   void run(const TableClock& clock);
@@ -28,8 +27,16 @@ class CoreDispatcher {
     StageRun* stage;
     int part;
   };
+  // A stage whose jobs this core publishes.
+  struct Published {
+    StageRun* stage;
+    std::uint32_t last_follow = 0;  // tag of the last gang start that another dispatcher leads
+  };
 
-  // Sleeps to `target`, waking before it for the deadlines of unfinished jobs.
+  // When the boundary before hyperperiod h is to be looked at: where it is decided, or where this core's first job
+  // begins.
+  [[nodiscard]] TableTime entry(std::uint64_t h) const;
+  // Sleeps to `target`, waking before it for what is due, and for the deadlines of unfinished jobs.
   void sleep_to(TableTime target);
   void wake_at(TableTime instant);
   // Publishes or discards the finished jobs whose time has come. `wake` is the instant this wake-up was planned for.
@@ -46,14 +53,12 @@ class CoreDispatcher {
   const RunPlan& plan_;
   Boundary& boundary_;
   Watchdog& watchdog_;
-  const std::uint64_t hyperperiods_;
   const std::uint32_t core_;
-  const std::vector<Event> events_;
+  std::vector<std::vector<Start>> starts_;  // by mode
+  Agenda agenda_;                           // publications and ends of slots
   std::vector<Part> mine_;                  // workers of this core
-  std::vector<StageRun*> published_;        // stages that this dispatcher publishes
-  std::vector<std::uint32_t> last_follow_;  // by stage: tag of the last gang start that another dispatcher leads
+  std::vector<Published> published_;
   TableClock clock_;
-  Duration offset_;  // of this hyperperiod, by corrections of the phase
   TableTime last_wake_;
 };
 

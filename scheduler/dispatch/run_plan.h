@@ -1,4 +1,4 @@
-// What both clocks share: the schedule being run, its stages in flight, and where records go.
+// What both clocks share: the tables being run, their stages in flight, and where records go.
 #pragma once
 
 #include <cstdint>
@@ -6,43 +6,52 @@
 #include <memory>
 #include <vector>
 
+#include "scheduler/dispatch/boundary.h"
 #include "scheduler/dispatch/events.h"
 #include "scheduler/dispatch/stage_run.h"
 #include "scheduler/model/model.h"
+#include "scheduler/model/modes.h"
 
 namespace takt::sched {
 
 using RecordSink = std::function<void(std::size_t core, const JobRecord&)>;
 
+// One mode of a run.
+struct ModePlan {
+  const Schedule& schedule;
+  std::vector<StageRun*> stages;                         // by stage; null for one that the mode does not run
+  std::vector<Tick> publish_ticks;                       // by slot
+  std::vector<std::vector<Binding>> reads;               // by slot: stage inputs of its job
+  const std::vector<std::vector<std::uint8_t>>& inputs;  // ModeTable::reads
+};
+
 struct RunPlan {
   const Problem& problem;
-  const Schedule& schedule;
+  const Boundary& boundary;
   const RecordSink& sink;
   std::vector<std::unique_ptr<ArenaToken>> arenas;  // by mutex
-  std::vector<std::unique_ptr<StageRun>> stages;    // by stage; null for a stage without slots
-  std::vector<Tick> publish_ticks;                  // by slot
+  std::vector<std::unique_ptr<ArenaToken>> owners;  // by stage: which of its runs has a job in flight
+  std::vector<std::unique_ptr<StageRun>> runs;      // of every stage one for each home that it has in some mode
+  std::vector<ModePlan> modes;
 
-  [[nodiscard]] StageRun& stage_of(const Event& event) const { return *stages[schedule.slots[event.slot].stage]; }
-
-  // The slot's job of hyperperiod `hyperperiod`, which begins `offset` later than without corrections of the phase.
-  [[nodiscard]] Job job_of(std::uint32_t slot, std::uint64_t hyperperiod, Duration offset = {}) const {
-    const Slot& s = schedule.slots[slot];
-    const auto rate = static_cast<std::uint64_t>(schedule.choices[s.stage].rate);
-    return {.slot = slot,
-            .stage = s.stage,
-            .number = hyperperiod * rate + s.job,
-            .hyperperiod = hyperperiod,
-            .nominal_start = schedule.clock.start_at(hyperperiod, s.start) + offset,
-            .slot_end = schedule.clock.end_at(hyperperiod, s.end) + offset};
+  // Of all modes.
+  [[nodiscard]] std::size_t slots() const {
+    std::size_t out = 0;
+    for (const ModePlan& mode : modes) out += mode.schedule.slots.size();
+    return out;
   }
+  [[nodiscard]] StageRun& run_of(const Job& job) const { return *modes[job.mode].stages[job.stage]; }
+
+  [[nodiscard]] TableTime start_at(const Turn& turn, Tick tick) const {
+    return turn.begin + (modes[turn.mode].schedule.clock.start_at(0, tick) - TableTime{0});
+  }
+  // The slot's job in an entered hyperperiod.
+  [[nodiscard]] Job job_of(std::uint32_t slot, const Turn& turn) const;
   [[nodiscard]] TableTime publish_at(const Job& job) const {
-    const Duration into_slot = schedule.clock.start_at(job.hyperperiod, publish_ticks[job.slot]) -
-                               schedule.clock.start_at(job.hyperperiod, schedule.slots[job.slot].start);
-    return job.nominal_start + into_slot;
-  }
-  // When the boundary before hyperperiod h is decided, on a locked clock: where the gap before it begins.
-  [[nodiscard]] TableTime decision_at(std::uint64_t h) const {
-    return schedule.clock.start_at(h, 0) - problem.phase_lock->gap;
+    const ModePlan& mode = modes[job.mode];
+    const TickClock& clock = mode.schedule.clock;
+    return job.nominal_start +
+           (clock.start_at(0, mode.publish_ticks[job.slot]) - clock.start_at(0, mode.schedule.slots[job.slot].start));
   }
 };
 

@@ -11,8 +11,13 @@ constexpr std::uint32_t kQuit = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-StageRun::StageRun(StageHost& host, std::vector<std::uint32_t> cores, const StagePlan& plan)
-    : host_(host), cores_(std::move(cores)), plan_(plan), gang_(static_cast<int>(cores_.size())) {
+StageRun::StageRun(const SharedByRuns& shared, std::vector<std::uint32_t> cores,
+                   std::vector<std::optional<StagePlan>> plans)
+    : shared_(shared),
+      host_(*shared.host),
+      cores_(std::move(cores)),
+      plans_(std::move(plans)),
+      gang_(static_cast<int>(cores_.size())) {
   for (std::size_t i = 0; i < cores_.size(); ++i) workers_.push_back(std::make_unique<Worker>());
 }
 
@@ -32,12 +37,13 @@ void StageRun::identify(const Job& job, JobRecord& record) const {
 const JobRecord* StageRun::skip(const Job& job, Reason reason) {
   identify(job, skipped_);
   skipped_.reason = reason;
-  classify(skipped_, plan_.admitted.limits);
+  classify(skipped_, plans_[job.mode]->admitted.limits);
   return &skipped_;
 }
 
 const JobLimits& StageRun::limits() const {
-  return plan_.degraded && job_.variant == plan_.degraded->index ? plan_.degraded->limits : plan_.admitted.limits;
+  const bool degraded = plan().degraded && job_.variant == plan().degraded->index;
+  return degraded ? plan().degraded->limits : plan().admitted.limits;
 }
 
 void StageRun::charge(const ThreadCost& cost) {
@@ -52,18 +58,28 @@ void StageRun::charge(const ThreadCost& cost) {
 const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duration patience,
                                  const Gang::Limits& limits_asked) {
   Job job = asked;
-  job.variant = plan_.admitted.index;
-  if (job.seen != nullptr) {
-    job.variant = job.seen->variant;
-  } else if (running_.load() != 0) {
+  const StagePlan& plan = *plans_[job.mode];
+  job.variant = plan.admitted.index;
+  if (running_.load() != 0 && job.seen == nullptr) {
     skipped_since_ = true;
     return skip(job, Reason::kPreviousRunning);
-  } else {
-    if (plan_.degraded && degraded_jobs_ > 0) job.variant = plan_.degraded->index;
-    const bool skipped = std::exchange(skipped_since_, false);
-    if (std::exchange(skip_next_, false) && !skipped) return skip(job, Reason::kSkipNext);
   }
-  if (plan_.arena != nullptr && !plan_.arena->take()) return skip(job, Reason::kArena);
+  // A job of the mode before may still run at another home.
+  if (shared_.owner != nullptr && !shared_.owner->take()) return skip(job, Reason::kPreviousRunning);
+  if (job.seen != nullptr) {
+    job.variant = job.seen->variant;
+  } else {
+    if (plan.degraded && degraded_jobs_ > 0) job.variant = plan.degraded->index;
+    const bool skipped = std::exchange(skipped_since_, false);
+    if (std::exchange(skip_next_, false) && !skipped) {
+      disown();
+      return skip(job, Reason::kSkipNext);
+    }
+  }
+  if (plan.arena != nullptr && !plan.arena->take()) {
+    disown();
+    return skip(job, Reason::kArena);
+  }
   job_ = job;
   publish_at_ = publish_at;
   identify(job, record_);
@@ -72,7 +88,8 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   if (!runs) {
     host_.discard(job_);
     host_.finish(job_);
-    if (plan_.arena != nullptr) plan_.arena->give_back();
+    if (plan.arena != nullptr) plan.arena->give_back();
+    disown();
     classify(record_, limits());
     return &record_;
   }
@@ -80,7 +97,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   record_.copied_bytes += latched.copied_bytes;
   record_.allocations += static_cast<std::uint32_t>(latched.allocations);
   Gang::Limits limits_now = limits_asked;
-  if (plan_.overrun == OverrunPolicy::kAbort && limits_asked.end) limits_now.budget = budget();
+  if (plan.overrun == OverrunPolicy::kAbort && limits_asked.end) limits_now.budget = budget();
   gang_.begin(limits_now);
   for (const auto& worker : workers_) worker->isolated.store(false, std::memory_order_relaxed);
   inside_.store(static_cast<std::uint32_t>(workers_.size()));
@@ -186,9 +203,13 @@ void StageRun::close() {
 }
 
 void StageRun::note_overrun() {
+  const StagePlan& plan = this->plan();
   const bool overrun = (record_.flags & kFlagOverrun) != 0;
-  skip_next_ = overrun && plan_.overrun == OverrunPolicy::kSkipNext;
-  if (plan_.overrun != OverrunPolicy::kDegrade) return;
+  skip_next_ = overrun && plan.overrun == OverrunPolicy::kSkipNext;
+  if (plan.overrun != OverrunPolicy::kDegrade) return;
+  if (overrun && plan.degraded_mode && shared_.control != nullptr) {
+    shared_.control->overran(*plan.degraded_mode, record_.stage, record_.job);
+  }
   if (overrun) {
     degraded_jobs_ = kDegradedJobs;
   } else if (degraded_jobs_ > 0) {
@@ -215,6 +236,7 @@ std::vector<int> StageRun::abandon(const TableClock& clock) {
 }
 
 void StageRun::free() {
+  disown();
   running_.store(0);
   running_.wake_all();
 }
@@ -235,7 +257,7 @@ void StageRun::work(int part) {
     self.cost = ThreadCost::of_this_thread() - before;
     self.total_cpu_ns += self.cost.cpu_ns;
     self.finished.store(ticket);
-    if (plan_.arena != nullptr && inside_.fetch_sub(1) == 1) plan_.arena->give_back();
+    if (plan().arena != nullptr && inside_.fetch_sub(1) == 1) plan().arena->give_back();
     if (remaining_.subtract(1) == 0) remaining_.wake_all();
   }
 }

@@ -37,23 +37,34 @@ class ArenaToken {
   std::atomic<bool> taken_{false};
 };
 
-// How the jobs of a stage are run and what happens to those that do not keep their budget.
+// How the jobs of a stage are run in one mode and what happens to those that do not keep their budget.
 struct StagePlan {
   struct Variant {
     std::uint32_t index = 0;
     JobLimits limits;
   };
   OverrunPolicy overrun = OverrunPolicy::kContinueLate;
-  Duration slack;
   Variant admitted;
   std::optional<Variant> degraded;
+  std::optional<std::uint32_t> degraded_mode;
   ArenaToken* arena = nullptr;  // of either variant
+};
+
+// What a stage's runs at different homes have in common.
+struct SharedByRuns {
+  std::uint32_t stage = 0;
+  StageHost* host = nullptr;
+  Duration slack;
+  ArenaToken* owner = nullptr;     // taken by the run that has a job in flight; null where there is one run only
+  ModeControl* control = nullptr;  // told of overruns; may be null
 };
 
 class StageRun {
  public:
-  StageRun(StageHost& host, std::vector<std::uint32_t> cores, const StagePlan& plan);
+  // `plans` by mode; absent where the stage does not run, or at another home.
+  StageRun(const SharedByRuns& shared, std::vector<std::uint32_t> cores, std::vector<std::optional<StagePlan>> plans);
 
+  [[nodiscard]] std::uint32_t stage() const { return shared_.stage; }
   [[nodiscard]] const std::vector<std::uint32_t>& cores() const { return cores_; }
   [[nodiscard]] std::uint32_t lead() const { return cores_.front(); }
   [[nodiscard]] std::uint32_t publisher() const { return cores_.back(); }
@@ -89,7 +100,7 @@ class StageRun {
   // ---- lead or publishing dispatcher, while running() is not 0
   [[nodiscard]] const Job& job() const { return job_; }
   [[nodiscard]] TableTime deadline() const { return deadline_of(job_); }  // of a late publication, and of the workers
-  [[nodiscard]] TableTime deadline_of(const Job& job) const { return job.slot_end + plan_.slack; }
+  [[nodiscard]] TableTime deadline_of(const Job& job) const { return job.slot_end + shared_.slack; }
   [[nodiscard]] Duration budget() const { return limits().budget; }  // of the variant that runs
 
   // ---- dispatcher of the part's core
@@ -142,9 +153,16 @@ class StageRun {
   void note_overrun();
   void charge(const ThreadCost& cost);
 
+  // Of the job in flight.
+  [[nodiscard]] const StagePlan& plan() const { return *plans_[job_.mode]; }
+  void disown() {
+    if (shared_.owner != nullptr) shared_.owner->give_back();
+  }
+
+  const SharedByRuns shared_;
   StageHost& host_;
   const std::vector<std::uint32_t> cores_;
-  const StagePlan plan_;
+  const std::vector<std::optional<StagePlan>> plans_;  // by mode
   std::vector<std::unique_ptr<Worker>> workers_;
   Gang gang_;
 

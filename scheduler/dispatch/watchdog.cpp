@@ -6,33 +6,44 @@
 
 namespace takt::sched {
 
-Watchdog::Watchdog(const Problem& problem, const Schedule& schedule, const Boundary& boundary,
-                   std::uint64_t hyperperiods, const std::function<void(const WatchdogReport&)>& report)
+Watchdog::Watchdog(const Problem& problem, const std::vector<ModeTable>& modes, const Boundary& boundary,
+                   const std::function<void(const WatchdogReport&)>& report)
     : problem_(problem),
-      schedule_(schedule),
+      modes_(modes),
       boundary_(boundary),
-      hyperperiods_(hyperperiods),
       report_(report),
+      looks_(modes.size()),
       reached_(problem.board.cores.size()) {
   for (auto& reached : reached_) reached.store(std::numeric_limits<std::int64_t>::min());
-  for (const Slot& slot : schedule.slots) {
+  for (const Core& core : problem.board.cores) guard_ = std::max(guard_, core.wakeup_window);
+  for (std::size_t m = 0; m < modes.size(); ++m) {
     // Only the publishing core has something to do at the slot's very end.
-    looks_.push_back({slot.end, slot.cores.back()});
+    for (const Slot& slot : modes[m].schedule.slots) looks_[m].push_back({slot.end, slot.cores.back()});
+    std::sort(looks_[m].begin(), looks_[m].end(),
+              [](const Look& a, const Look& b) { return std::tie(a.tick, a.core) < std::tie(b.tick, b.core); });
   }
-  std::sort(looks_.begin(), looks_.end(),
-            [](const Look& a, const Look& b) { return std::tie(a.tick, a.core) < std::tie(b.tick, b.core); });
 }
 
 bool Watchdog::sleep_until(HostTime instant) {
   return !stop_.wait_until(instant, [](std::uint32_t value) { return value != 0; });
 }
 
+Turn Watchdog::turn(std::uint64_t h, const Turn& last, const TableClock& clock) {
+  if (!boundary_.decides()) return boundary_.turn(h);
+  Turn next = last;
+  if (h > 0) next.begin = next.begin + modes_[last.mode].schedule.clock.hyperperiod;
+  static_cast<void>(sleep_until(clock.host(next.begin + guard_)));
+  return h < boundary_.entered() ? boundary_.turn(h) : next;
+}
+
 void Watchdog::run(const TableClock& clock) {
   WatchdogReport report;
-  for (std::uint64_t h = 0; h < hyperperiods_; ++h) {
-    for (const Look& look : looks_) {
-      // A boundary moves by less than the guard at once, so the newest offset is good enough before that of h is known.
-      const TableTime end = schedule_.clock.end_at(h, look.tick) + boundary_.newest_offset();
+  Turn turn;
+  for (std::uint64_t h = 0; boundary_.may_come(h, turn); ++h) {
+    turn = this->turn(h, turn, clock);
+    const TickClock& ticks = modes_[turn.mode].schedule.clock;
+    for (const Look& look : looks_[turn.mode]) {
+      const TableTime end = turn.begin + (ticks.end_at(0, look.tick) - TableTime{0});
       const Duration guard = problem_.board.cores[look.core].wakeup_window;
       if (!sleep_until(clock.host(end + guard))) return;
       // A watchdog that is woken late itself, as all threads of a stalled machine are, gives the dispatcher, which is

@@ -19,7 +19,7 @@ namespace takt::sched {
 class Watchdog {
  public:
   // The guard of a core is its wake-up window: a dispatcher that comes later would start its next slot late.
-  Watchdog(const Problem& problem, const Schedule& schedule, const Boundary& boundary, std::uint64_t hyperperiods,
+  Watchdog(const Problem& problem, const std::vector<ModeTable>& modes, const Boundary& boundary,
            const std::function<void(const WatchdogReport&)>& report);
 
   // Dispatcher of a core: it has come to this instant of the table. Any thread.
@@ -38,13 +38,16 @@ class Watchdog {
     std::uint32_t core = 0;
   };
   [[nodiscard]] bool sleep_until(HostTime instant);
+  // Hyperperiod h behind `last`. One that no dispatcher has entered in time is taken to begin and to be as if nothing
+  // changed.
+  [[nodiscard]] Turn turn(std::uint64_t h, const Turn& last, const TableClock& clock);
 
   const Problem& problem_;
-  const Schedule& schedule_;
+  const std::vector<ModeTable>& modes_;
   const Boundary& boundary_;
-  const std::uint64_t hyperperiods_;
   const std::function<void(const WatchdogReport&)>& report_;
-  std::vector<Look> looks_;  // by tick
+  std::vector<std::vector<Look>> looks_;  // by mode, by tick
+  Duration guard_;                        // the largest
   std::vector<std::atomic<std::int64_t>> reached_;
   Futex stop_;
   std::uint64_t trips_ = 0;

@@ -26,9 +26,10 @@ std::vector<std::string> scenarios() {
 
 class Faults : public Program, public ::testing::WithParamInterface<std::string> {
  protected:
-  Answer replay(const std::string& file, const std::vector<std::string>& more) const {
+  Answer replay(const std::string& file, const std::vector<std::string>& more,
+                const std::string& pipeline = "sim") const {
     std::vector<std::string> words{"replay",
-                                   kRoot + "/configs/pipelines/sim.yaml",
+                                   kRoot + "/configs/pipelines/" + pipeline + ".yaml",
                                    kRoot + "/replay_data/city.mcap",
                                    "-o",
                                    path("run"),
@@ -45,7 +46,9 @@ TEST_P(Faults, AreBorneAsTheFileSays) {
 #endif
   const std::string file = kRoot + "/configs/faults/" + GetParam() + ".yaml";
   const bool needs_processes = slurp(file).find("process: kill_") != std::string::npos;
-  const Answer answer = replay(file, {"--transport", needs_processes ? "iceoryx" : "local"});
+  const bool modes = GetParam().rfind("mode_", 0) == 0;
+  const Answer answer =
+      replay(file, {"--transport", needs_processes ? "iceoryx" : "local"}, modes ? "sim_modes" : "sim");
   EXPECT_EQ(answer.code, 0) << answer.out << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("expectations met"));
 }
@@ -156,6 +159,25 @@ TEST_F(Faults, OfOtherProcessesNeedIceoryx) {
     EXPECT_THAT(answer.err, HasSubstr("--transport iceoryx"));
     EXPECT_FALSE(fs::exists(path("run")));
   }
+}
+
+TEST_F(Faults, ARunWithChangesOfModeIsReportedAndReproduced) {
+#ifdef TAKT_SANITIZED
+  GTEST_SKIP() << "sanitizers make every job an overrun";
+#endif
+  const std::string file = kRoot + "/configs/faults/mode_overrun.yaml";
+  const Answer answer = replay(file, {"--transport", "local", "-q"}, "sim_modes");
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  const std::string json = slurp(path("run/report.json"));
+  EXPECT_THAT(json, HasSubstr("\"cause\": \"overrun\""));
+  EXPECT_THAT(json, HasSubstr("\"mode\": \"lean\""));
+  EXPECT_THAT(json, HasSubstr("\"cause\": \"recovered\""));
+  EXPECT_THAT(slurp(path("run/report.html")), HasSubstr("<section id=\"modes\">"));
+  EXPECT_THAT(slurp(path("run/trace.pftrace")), HasSubstr("what led into 'lean' is over"));
+  const Answer again = takt({"replay", kRoot + "/configs/pipelines/sim_modes.yaml", kRoot + "/replay_data/city.mcap",
+                             "-o", path("again"), "--reproduce", path("run"), "--transport", "local"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("4 topics: 4 equal, 0 differ"));
 }
 
 TEST_F(Faults, UnknownNamesInTheFileAreAConfigurationError) {

@@ -29,6 +29,28 @@ Result<FaultPlan> parse(const std::string& text) {
   return parse_faults(text, "f.yaml", test::synthetic_run(1, false).problem, rig());
 }
 
+TEST(FaultFile, AModeIsOneOfThePipelines) {
+  const auto read = [](const std::vector<std::string>& modes) {
+    return parse_faults(
+        "{name: n, what: w, faults: [{process: mode, mode: lean, at_s: 1.5}], expect: {exit: 0, modes: [day, lean]}}",
+        "f.yaml", test::synthetic_run(1, false).problem, rig(), modes);
+  };
+  const auto plan = read({"day", "lean"});
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_EQ(plan->processes.size(), 1U);
+  EXPECT_EQ(plan->processes[0].kind, ProcessFault::Kind::kMode);
+  EXPECT_EQ(plan->processes[0].mode, 1U);
+  EXPECT_EQ(plan->processes[0].at.ns, 1'500'000'000);
+  EXPECT_EQ(plan->modes, (std::vector<std::string>{"day", "lean"}));
+  EXPECT_FALSE(plan->needs_real_time());
+  const auto none = read({});
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("this pipeline has no modes"));
+  const auto other = read({"day", "learn"});
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message, HasSubstr("lean"));
+}
+
 const std::string kHead = "{name: n, what: w, faults: [";
 
 TEST(FaultFile, ReadsEveryKind) {

@@ -24,6 +24,13 @@ struct World {
         sched::PhaseLock{.sensor = 0, .gap = milliseconds(1), .filter = microseconds(50), .hold_over = seconds(1)};
     map.to_origin = SensorTime{1'700'000'000'000'000'000};
   }
+  // Hyperperiod h as it would begin without another correction.
+  [[nodiscard]] sched::Turn turn(std::uint64_t h) const {
+    sched::Turn out;
+    out.number = out.in_mode = h;
+    out.begin = TableTime{static_cast<std::int64_t>(h) * problem.hyperperiod.ns + offset.ns};
+    return out;
+  }
   // The stamp of sample k, in table time of a free clock.
   [[nodiscard]] std::int64_t stamp(std::int64_t k) const {
     const auto at = static_cast<std::int64_t>(static_cast<double>(k * kPeriod.ns) * (1 + drift_ppm * 1e-6));
@@ -43,7 +50,7 @@ struct World {
         if (h + 20 >= last) worst = std::max(worst, std::abs(error));
         ++next;
       }
-      const Duration correction = follower.correction(h);
+      const Duration correction = follower.correction(turn(h));
       EXPECT_LE(std::abs(correction.ns),
                 sched::largest_correction(*problem.phase_lock, problem.sensors[0], problem.hyperperiod).ns);
       offset += correction;
@@ -93,8 +100,8 @@ TEST(PhaseFollower, WithoutItsReferenceTheTableHoldsOverAndSaysWhenThatEnds) {
 TEST(PhaseFollower, BeforeTheFirstSampleNothingIsCorrected) {
   World world(80, {});
   PhaseFollower follower(world.problem, world.map);
-  EXPECT_EQ(follower.correction(1), Duration{});
-  EXPECT_EQ(follower.correction(2), Duration{});
+  EXPECT_EQ(follower.correction(world.turn(1)), Duration{});
+  EXPECT_EQ(follower.correction(world.turn(2)), Duration{});
 }
 
 }  // namespace

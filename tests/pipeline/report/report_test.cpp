@@ -264,7 +264,7 @@ TEST(Breakdown, PartsAddUpToThePublishedLatency) {
   run.sources[0].stamp.error = microseconds(400);
   run.sensor_from_table.error = microseconds(30);
   const Judgement judgement = judge(run);
-  const RecordIndex index(run.problem, run.schedule, run.records);
+  const RecordIndex index(run);
   std::size_t added = 0;
   for (std::size_t c = 0; c < judgement.chains.size(); ++c) {
     for (const Instance& instance : judgement.chains[c].latency().instances) {

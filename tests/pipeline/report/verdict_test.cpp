@@ -447,6 +447,85 @@ TEST(Verdict, ChunksLostInQueuesFailUnlessAJobWasSkipped) {
   EXPECT_EQ(judge(run).outcome, Outcome::kPass);
 }
 
+// The same table under two names, and a change from one to the other before hyperperiod 4.
+RunData run_with_a_change(std::uint64_t hyperperiods) {
+  RunData run = test::synthetic_run(hyperperiods, true);
+  for (const char* name : {"a", "b"}) {
+    run.modes.push_back(sched::only_table(run.problem, run.schedule));
+    run.modes.back().name = name;
+  }
+  sched::ModeTable::Seam seam;
+  seam.bounds = run.schedule.bounds;
+  for (sched::ChainBound& bound : seam.bounds) {
+    for (Duration& of : bound.bounds) of = of * 2;
+  }
+  run.modes[1].seams = {seam};
+  sched::ModeChange change;
+  change.hyperperiod = 4;
+  change.begin = TableTime{4 * run.problem.hyperperiod.ns};
+  change.to = 1;
+  run.dispatch.changes = {change};
+  for (sched::JobRecord& record : run.records) record.mode = record.hyperperiod >= 4 ? 1 : 0;
+  return run;
+}
+
+TEST(Verdict, ModesAndTheirChangesHaveBoundsOfTheirOwn) {
+  const Judgement plain = judge(test::synthetic_run(8, true));
+  RunData run = run_with_a_change(8);
+  const Judgement judgement = judge(run);
+  EXPECT_EQ(judgement.outcome, Outcome::kPass);
+  EXPECT_EQ(judgement.held, plain.held);
+  for (const ChainJudgement& whole : plain.chains) {
+    for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+      std::uint64_t held = 0;
+      for (const ChainJudgement& part : judgement.chains) {
+        if (part.chain != whole.chain) continue;
+        EXPECT_EQ(part.name, whole.name + " (" + part.context + ")");
+        held += part.quantities[q].held;
+        const Duration bound = *whole.quantities[q].bound;
+        EXPECT_EQ(part.quantities[q].bound, part.context == "a -> b" ? bound * 2 : bound);
+      }
+      EXPECT_EQ(held, whole.quantities[q].held);
+    }
+  }
+  // A bound that is too small for what lies across the change is exceeded there, and nowhere else.
+  for (sched::ChainBound& bound : run.modes[1].seams[0].bounds) {
+    for (Duration& of : bound.bounds) of = milliseconds(1);
+  }
+  std::uint64_t violated = 0;
+  for (const ChainJudgement& part : judge(run).chains) {
+    for (const QuantityJudgement& quantity : part.quantities) {
+      if (part.context != "a -> b") {
+        EXPECT_EQ(quantity.violated, 0U) << part.name;
+      }
+      violated += quantity.violated;
+    }
+  }
+  EXPECT_GE(violated, 4U);
+}
+
+TEST(Verdict, AcrossAModeWithoutTheChainNothingIsJudged) {
+  RunData run = run_with_a_change(8);
+  run.modes.push_back(run.modes[0]);
+  run.modes[2].name = "c";
+  run.modes[1].schedule.bounds.clear();
+  run.modes[1].seams.clear();
+  sched::ModeChange change = run.dispatch.changes[0];
+  change.hyperperiod = 5;
+  change.begin = TableTime{5 * run.problem.hyperperiod.ns};
+  change.from = 1;
+  change.to = 2;
+  run.dispatch.changes.push_back(change);
+  for (sched::JobRecord& record : run.records) record.mode = record.hyperperiod >= 5 ? 2 : record.mode;
+  const Judgement judgement = judge(run);
+  EXPECT_EQ(judgement.outcome, Outcome::kPass);
+  for (const ChainJudgement& part : judgement.chains) {
+    EXPECT_TRUE(part.context == "a" || part.context == "c") << part.context;
+  }
+  EXPECT_LT(judgement.held, judge(run_with_a_change(8)).held);
+  EXPECT_GT(judgement.fill, judge(run_with_a_change(8)).fill);
+}
+
 TEST(Verdict, FillIsCountedApart) {
   RunData run = synthetic_run(4, false);
   // Sample 0 had arrived before the table began.

@@ -13,52 +13,36 @@ namespace {
 
 using test::TableBuilder;
 
-TEST(Events, PublicationsComeBeforeTheStartsThatReadThem) {
-  TableBuilder table(milliseconds(20), 1);
-  const auto producer = table.stage("producer", 1, milliseconds(3));
-  const auto consumer = table.stage("consumer", 1, milliseconds(3));
-  table.slot(consumer, 0, {0}, 5, 10);  // starts where the producer's slot ends
-  table.slot(producer, 0, {0}, 0, 5);
-
-  const auto events = events_of_core(table.problem, table.schedule, 0);
-  ASSERT_EQ(events.size(), 6U);
-  const auto expect = [&events](std::size_t i, Tick tick, EventKind kind, std::uint32_t slot) {
-    EXPECT_EQ(events[i].tick, tick) << i;
-    EXPECT_EQ(events[i].kind, kind) << i;
-    EXPECT_EQ(events[i].slot, slot) << i;
-  };
-  expect(0, 0, EventKind::kStart, 1);
-  expect(1, 4000, EventKind::kPublish, 1);  // end - p
-  expect(2, 5000, EventKind::kSlotEnd, 1);
-  expect(3, 5000, EventKind::kStart, 0);
-  expect(4, 9000, EventKind::kPublish, 0);
-  expect(5, 10000, EventKind::kSlotEnd, 0);
-}
-
-TEST(Events, OnlyTheLastCoreOfAGangPublishes) {
+TEST(Events, StartsOfACoreAndOfTheTable) {
   TableBuilder table(milliseconds(20), 2);
-  const auto stage = table.stage("gang", 1, milliseconds(3));
-  table.slot(stage, 0, {1, 0}, 0, 5);
-  const auto on_lead = events_of_core(table.problem, table.schedule, 1);
-  ASSERT_EQ(on_lead.size(), 1U);
-  EXPECT_EQ(on_lead[0].kind, EventKind::kStart);
-  EXPECT_EQ(events_of_core(table.problem, table.schedule, 0).size(), 3U);
+  const auto late = table.stage("late", 1, milliseconds(3));
+  const auto gang = table.stage("gang", 1, milliseconds(3));
+  const auto wraps = table.stage("wraps", 1, milliseconds(3));
+  table.slot(late, 0, {0}, 5, 10);
+  table.slot(gang, 0, {1, 0}, 0, 5);
+  table.slot(wraps, 0, {1}, 18, 22.5);
+  const auto slots = [](const std::vector<Start>& starts) {
+    std::vector<std::uint32_t> out;
+    for (const Start& start : starts) out.push_back(start.slot);
+    return out;
+  };
+  EXPECT_EQ(slots(starts_on(table.schedule, 0)), (std::vector<std::uint32_t>{1, 0}));
+  EXPECT_EQ(slots(starts_on(table.schedule, 1)), (std::vector<std::uint32_t>{1, 2}));
+  const auto all = starts_of(table.schedule);
+  EXPECT_EQ(slots(all), (std::vector<std::uint32_t>{1, 0, 2}));
+  EXPECT_EQ(all[2].tick, 18'000);
 }
 
-TEST(Events, ASlotMayWrapAroundTheEnd) {
-  TableBuilder table(milliseconds(20), 1);
-  const auto stage = table.stage("wraps", 1, milliseconds(3));
-  table.slot(stage, 0, {0}, 18, 22.5);
-  const auto events = events_of_core(table.problem, table.schedule, 0);
-  ASSERT_EQ(events.size(), 3U);
-  EXPECT_EQ(events[0].kind, EventKind::kPublish);
-  EXPECT_EQ(events[0].tick, 1500);
-  EXPECT_EQ(events[0].shift, 1U);
-  EXPECT_EQ(events[1].shift, 1U);
-  EXPECT_EQ(events[2].shift, 0U);
-  EXPECT_EQ(largest_shift(events), 1U);
-  // The same instant, seen from the next hyperperiod.
-  EXPECT_EQ(instant_of(events[1], 8, table.schedule.clock), table.schedule.clock.end_at(7, 22500));
+TEST(Events, AnAgendaIsInOrderAndForgetsWhatIsOver) {
+  Agenda agenda(4);
+  for (const std::int64_t at : {30, 10, 20, 10}) agenda.add({at});
+  EXPECT_EQ(agenda.first().ns, 10);
+  agenda.pass({9});
+  EXPECT_EQ(agenda.first().ns, 10);
+  agenda.pass({20});
+  EXPECT_EQ(agenda.first().ns, 30);
+  agenda.pass({100});
+  EXPECT_TRUE(agenda.empty());
 }
 
 TEST(Events, APublishWindowLongerThanTheSlotStillComesAfterTheStart) {
@@ -73,15 +57,17 @@ TEST(Events, APublishWindowLongerThanTheSlotStillComesAfterTheStart) {
 TEST(Events, InstantsDoNotDrift) {
   TableBuilder table(nanoseconds(100'000'001), 1);
   table.schedule.clock.ticks = 102'000;
-  const Event start{.tick = 33'334, .shift = 0, .kind = EventKind::kStart, .slot = 0};
-  const Event end{.tick = 33'334, .shift = 0, .kind = EventKind::kSlotEnd, .slot = 0};
+  const TickClock& clock = table.schedule.clock;
   __extension__ using Wide = __int128;
   for (const std::uint64_t h : {0ULL, 1ULL, 2ULL, 999'999'999ULL, 80'000'000'000ULL}) {
     const Wide numerator = static_cast<Wide>(33'334) * 100'000'001;
     const Wide base = static_cast<Wide>(h) * 100'000'001;
     const auto down = static_cast<std::int64_t>(base + numerator / 102'000);
-    EXPECT_EQ(instant_of(end, h, table.schedule.clock).ns, down);
-    EXPECT_EQ(instant_of(start, h, table.schedule.clock).ns, down + 1);
+    EXPECT_EQ(clock.end_at(h, 33'334).ns, down);
+    EXPECT_EQ(clock.start_at(h, 33'334).ns, down + 1);
+    // A hyperperiod is whole nanoseconds, so its begin may be taken out of the rounding, as a change of mode does.
+    EXPECT_EQ((clock.start_at(h, 0) + (clock.start_at(0, 33'334) - TableTime{0})).ns, down + 1);
+    EXPECT_EQ((clock.start_at(h, 0) + (clock.end_at(0, 33'334) - TableTime{0})).ns, down);
   }
 }
 
@@ -95,9 +81,17 @@ TEST(TableClock, MapsAbsolutely) {
   EXPECT_EQ(fast.to_host(Duration{400}).ns, 100);
 }
 
+// One table of one stage, 20 ms.
+std::vector<ModeTable> one_mode() {
+  TableBuilder table(milliseconds(20), 1);
+  table.slot(table.stage("stage", 2, milliseconds(1)), 0, {0}, 1, 4);
+  return {only_table(table.problem, table.schedule)};
+}
+
 TEST(Boundary, ADispatcherThatIsBehindRunsWhatAnotherHasEntered) {
   std::atomic<bool> stop{false};
-  Boundary boundary(10, &stop);
+  const auto modes = one_mode();
+  Boundary boundary(modes, {.turns = 10, .stop = &stop});
   EXPECT_TRUE(boundary.enter(0));
   EXPECT_TRUE(boundary.enter(1));
   stop = true;
@@ -113,7 +107,8 @@ TEST(Boundary, ADispatcherThatIsBehindRunsWhatAnotherHasEntered) {
 TEST(Boundary, ThreadsAgree) {
   for (int round = 0; round < 50; ++round) {
     std::atomic<bool> stop{false};
-    Boundary boundary(1'000'000, &stop);
+    const auto modes = one_mode();
+    Boundary boundary(modes, {.turns = 1'000'000, .stop = &stop});
     std::array<std::uint64_t, 3> entered{};
     std::vector<std::thread> threads;
     for (auto& count : entered) {
@@ -130,11 +125,52 @@ TEST(Boundary, ThreadsAgree) {
 
 TEST(Boundary, ARunToItsEndWasNotStopped) {
   std::atomic<bool> stop{false};
-  Boundary boundary(1, &stop);
+  const auto modes = one_mode();
+  Boundary boundary(modes, {.turns = 1, .stop = &stop});
   EXPECT_TRUE(boundary.enter(0));
   stop = true;
   EXPECT_FALSE(boundary.enter(1));
   EXPECT_FALSE(boundary.stopped());
+}
+
+TEST(Boundary, ThreadsAgreeOnModesAndTimesToo) {
+  std::vector<ModeTable> modes{one_mode().front(), one_mode().front()};
+  modes[1].schedule.clock = {milliseconds(30), 30'000};
+  modes[1].schedule.choices[0].rate = 3;
+  modes[1].entry_drain = milliseconds(5);
+  // Into the second at every third boundary, back at the next.
+  const auto change = [](const Turn& next) -> std::optional<ModeChange> {
+    ModeChange out;
+    out.to = next.number % 3 == 0 ? 1 : 0;
+    if (out.to == next.mode) return std::nullopt;
+    return out;
+  };
+  Boundary boundary(modes, {.turns = 1000, .length = seconds(15)}, {}, change);
+  std::vector<std::vector<Turn>> seen(3);
+  std::vector<std::thread> threads;
+  for (auto& turns : seen) {
+    threads.emplace_back([&boundary, &turns] {
+      for (std::uint64_t h = 0; boundary.may_come(h) && boundary.enter(h); ++h) turns.push_back(boundary.turn(h));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  // The first takes 20 ms, every three behind it 20 + 20 + 5 + 30 ms; the last one begins in time.
+  EXPECT_EQ(boundary.entered(), 601U);
+  std::uint64_t jobs = 0;
+  TableTime begin{0};
+  for (const auto& turns : seen) ASSERT_EQ(turns.size(), boundary.entered());
+  for (std::uint64_t h = 0; h < boundary.entered(); ++h) {
+    const Turn& turn = seen[0][h];
+    const std::uint32_t mode = h > 0 && h % 3 == 0 ? 1 : 0;
+    if (mode == 1) begin = begin + milliseconds(5);
+    EXPECT_EQ(turn.number, h);
+    EXPECT_EQ(turn.mode, mode);
+    EXPECT_EQ(turn.begin, begin);
+    EXPECT_EQ(boundary.jobs_before(turn, 0) + turn.in_mode * (mode == 1 ? 3 : 2), jobs);
+    for (const auto& turns : seen) EXPECT_EQ(turns[h].begin, begin);
+    begin = begin + modes[mode].schedule.clock.hyperperiod;
+    jobs += mode == 1 ? 3 : 2;
+  }
 }
 
 }  // namespace

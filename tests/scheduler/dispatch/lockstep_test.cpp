@@ -169,9 +169,9 @@ TEST(Lockstep, CorrectionsMoveEveryLaterHyperperiodAndNothingInside) {
   DispatchOptions options = lockstep(4);
   ASSERT_FALSE(test::run(table, {&host}, options, records));  // nobody corrects it
   std::vector<std::uint64_t> asked;
-  options.correction = [&asked](std::uint64_t h) {
-    asked.push_back(h);
-    return h == 2 ? -milliseconds(1) : microseconds(25);  // the former is more than the gap holds
+  options.correction = [&asked](const Turn& next) {
+    asked.push_back(next.number);
+    return next.number == 2 ? -milliseconds(1) : microseconds(25);  // the former is more than the gap holds
   };
   const auto result = test::run(table, {&host}, options, records);
   ASSERT_TRUE(result) << result.error().message;

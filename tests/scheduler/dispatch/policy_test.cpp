@@ -122,20 +122,6 @@ TEST(Policy, DegradeRunsTheOtherVariantUntilEnoughJobsKeptTheirBudget) {
   EXPECT_GE(degraded, static_cast<int>(kDegradedJobs));
 }
 
-TEST(Policy, AVariantThatDoesNotFitTheSlotsIsRefused) {
-  Overrunning world(OverrunPolicy::kDegrade);
-  Stage& stage = world.table.problem.stages[world.stage];
-  Budget full, larger;
-  full.time = milliseconds(2);
-  larger.time = milliseconds(3);
-  stage.variants = {{.name = "full", .budgets = {full}}, {.name = "larger", .budgets = {larger}}};
-  stage.degraded_variant = "larger";
-  const Status refused = can_dispatch(world.table.problem, world.table.schedule);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kConfiguration);
-  EXPECT_NE(refused.error().message.find("'larger'"), std::string::npos) << refused.error().message;
-}
-
 TEST(Policy, AnArenaInUseSkipsTheOtherStage) {
   TableBuilder table(milliseconds(20), 2);
   const auto first = table.stage("first", 1, milliseconds(2), milliseconds(1));
