@@ -131,7 +131,7 @@ Status compile_variant(const StageConfig& stage, const std::string& contract_fil
 
 // Cores that some budget of the variant uses: what its plan is partitioned for.
 std::vector<std::uint16_t> parts_of(const sched::Variant& variant) {
-  std::vector<std::uint16_t> parts;
+  std::vector<std::uint16_t> parts{1};  // what one worker does is the plan; others share it
   for (const sched::Budget& budget : variant.budgets) parts.push_back(static_cast<std::uint16_t>(budget.cores));
   std::sort(parts.begin(), parts.end());
   parts.erase(std::unique(parts.begin(), parts.end()), parts.end());

@@ -56,6 +56,34 @@ TEST_F(Schedule, ABundleOfModesHasEveryTableAndEveryChange) {
   EXPECT_THAT(slurp(path("modes.html")), HasSubstr("Mode night"));
 }
 
+// What a run could not do is refused when the file is read, with its place.
+TEST_F(Schedule, PoliciesAndModesThatCouldDoNothingAreRefusedWithTheirPlace) {
+  const auto answer = [this](const std::string& pipeline, const std::string& from, const std::string& to) {
+    std::string text = slurp(kRoot + "/configs/pipelines/" + pipeline + ".yaml");
+    for (std::size_t at = text.find("../"); at != std::string::npos; at = text.find("../")) {
+      text.replace(at, 3, kRoot + "/configs/");
+    }
+    EXPECT_NE(text.find(from), std::string::npos) << from;
+    text.replace(text.find(from), from.size(), to);
+    std::ofstream(path("changed.yaml")) << text;
+    return takt({"schedule", path("changed.yaml")});
+  };
+  const Answer one_step =
+      answer("sim", "{ cores: 1, ms: 2 }] }\n    overrun: continue_late", "{ cores: 1, ms: 2 }] }\n    overrun: abort");
+  EXPECT_EQ(one_step.code, 4);
+  EXPECT_THAT(one_step.err, ::testing::ContainsRegex("changed.yaml:[0-9]+:[0-9]+: .*radar_cluster.* one step"));
+  const Answer no_fit = answer("sim", "overrun: continue_late", "overrun: degrade\n    degrade_to: { variant: lite }");
+  EXPECT_EQ(no_fit.code, 4);
+  EXPECT_THAT(no_fit.err, ::testing::ContainsRegex("changed.yaml:[0-9]+:[0-9]+: .*no budget of at most 6.000 ms on 2"));
+  const Answer left_out = answer("sim_modes", "stage: camera_detect, hold: 1, required: false", "stage: camera_detect");
+  EXPECT_EQ(left_out.code, 4);
+  EXPECT_THAT(left_out.err, ::testing::ContainsRegex("changed.yaml:[0-9]+:[0-9]+: .*leaves out input 'camera'"));
+  // Two cores are no worse than one: the plan of such a variant has a part for each.
+  EXPECT_EQ(
+      answer("sim", "sim_camera_lite.yaml, budgets: [{ cores: 1,", "sim_camera_lite.yaml, budgets: [{ cores: 2,").code,
+      0);
+}
+
 // Every mode that has what a change names takes it, and a figure that one of them cannot have is refused by its name.
 TEST_F(Schedule, WhatIfChangesEveryModeThatHasTheFigure) {
   const std::string problem = kRoot + "/configs/schedules/day_and_night.yaml";
