@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,9 @@ extern char** environ;
 
 namespace takt::app {
 namespace {
+
+// Tells a child that it is one.
+constexpr const char* kRestartsVariable = "TAKT_RESTARTS";
 
 // A child that fails at once should not be started in a tight loop.
 constexpr auto kPause = std::chrono::milliseconds(500);
@@ -74,6 +78,11 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
+std::optional<int> restarts_before() {
+  const char* const text = std::getenv(kRestartsVariable);
+  return text == nullptr ? std::nullopt : std::optional(std::atoi(text));
+}
+
 int supervise(const std::string& folder) {
   const Result<std::vector<std::string>> args = arguments();
   if (!args) return report_error(args.error());
@@ -86,12 +95,16 @@ int supervise(const std::string& folder) {
   log["processes"] = nlohmann::ordered_json::array();
   for (int restarts = 0;; ++restarts) {
     const HostTime begin = host_now();
+    setenv(kRestartsVariable, std::to_string(restarts).c_str(), 1);
     const Result<pid_t> child = start(*args);
     if (!child) return report_error(child.error());
     const int status = wait_for(*child);
     const double lasted = (host_now() - begin).seconds();
     nlohmann::ordered_json entry{{"process", *child}, {"seconds", lasted}};
-    if (WIFSIGNALED(status)) {
+    const bool asks = WIFEXITED(status) && WEXITSTATUS(status) == kRestartMe;
+    if (asks) {
+      entry["reason"] = "its device was lost";
+    } else if (WIFSIGNALED(status)) {
       entry["signal"] = WTERMSIG(status);
       entry["reason"] = strsignal(WTERMSIG(status));
     } else {
@@ -101,9 +114,11 @@ int supervise(const std::string& folder) {
     log["restarts"] = restarts;
     const Status written = write_file_atomically(folder + "/supervision.json", log.dump(1) + "\n");
     if (!written) return report_error(written.error());
-    if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
-    std::fprintf(stderr, "takt: the process was ended after %.1f s by signal %d (%s)%s\n", lasted, WTERMSIG(status),
-                 strsignal(WTERMSIG(status)),
+    if (!asks && !WIFSIGNALED(status)) return WEXITSTATUS(status);
+    const std::string cause =
+        asks ? "because its device was lost"
+             : "by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
+    std::fprintf(stderr, "takt: the process was ended after %.1f s %s%s\n", lasted, cause.c_str(),
                  restarts < kMostRestarts && !interrupted() ? "; it is started again" : "");
     if (interrupted()) return exit_code(Code::kInterrupted);
     if (restarts == kMostRestarts) return exit_code(Code::kEnvironment);

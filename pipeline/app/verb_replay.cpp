@@ -48,6 +48,7 @@ struct Controls {
   pipeline::ReplayGate gate;
   bool keys = false;              // there is a terminal
   std::atomic<bool> stop{false};  // ends the pass
+  bool device_lost = false;       // in a pass of a supervised process
   std::mutex mutex;
   bool quit = false;
   std::optional<SensorTime> seek;  // where the next pass begins
@@ -224,6 +225,13 @@ Result<Prepared> prepare(const Options& options) {
     for (const sched::ModeTable& mode : admitted.modes) modes.push_back(mode.name);
     TAKT_ASSIGN(out.faults,
                 pipeline::load_faults(options.faults, admitted.config.problem, *admitted.config.rig, modes));
+    if (!out.faults->devices.empty() && options.schedule.device.device == nullptr) {
+      return fail(Code::kUsage, out.faults->devices.front().where +
+                                    ": this run has no device that could fail: name one with --device");
+    }
+    // What a device does to a process is over with that process.
+    if (restarts_before().value_or(0) > 0 && !out.faults->devices.empty()) out.faults.reset();
+    if (!out.faults) return out;
     if (options.lockstep && out.faults->needs_real_time()) {
       return fail(Code::kUsage, options.faults +
                                     ": faults of stages and of the process are of real time, and --lockstep "
@@ -352,6 +360,9 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
   std::optional<Progress> progress(std::in_place, options.lockstep ? "lockstep" : "replaying", options.quiet);
   if (!options.quiet && !options.json) {
     run.planned = [](const transport::PoolPlan& pools) { std::printf("%s\n", pools.text().c_str()); };
+  }
+  if (restarts_before() && admitted.config.device.device) {
+    run.device_lost = [&controls](const std::string&) { controls.device_lost = true; };
   }
   std::vector<std::string> findings;
   if (options.watch) {
@@ -504,6 +515,7 @@ int run(const Options& options) {
     }
     int code = finite ? judged_exit(options, *data, *outcome) : exit_code(Code::kGate);
     if (data->faults) code = tell_faults(*data->faults, options.quiet || options.json);
+    if (controls.device_lost) return kRestartMe;
     if (worst == 0) worst = code;
 
     const std::lock_guard lock(controls.mutex);

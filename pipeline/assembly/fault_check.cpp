@@ -52,6 +52,12 @@ std::string in_words(const ProcessFault& fault, const sched::Problem& problem) {
   return "";
 }
 
+std::string in_words(const DeviceFault& fault, const sched::Problem& problem) {
+  const std::string job = fmt::format("{}#{}", problem.stages[fault.stage].name, fault.job);
+  if (fault.kind == DeviceFault::Kind::kLose) return "the device is lost with " + job;
+  return "the device refuses " + job + (fault.count == 1 ? "" : fmt::format(" to #{}", fault.job + fault.count - 1));
+}
+
 std::uint64_t messages(const SensorHealth& h, const std::string& figure) {
   if (figure == "delivered") return h.delivered;
   if (figure == "bad_frames") return h.bad_frames;
@@ -130,6 +136,13 @@ class Check {
     for (const ProcessFault& fault : plan_.processes) {
       const std::int64_t ran = run_.problem.hyperperiod.ns * static_cast<std::int64_t>(run_.dispatch.hyperperiods_run);
       expect_struck(fault.kind == ProcessFault::Kind::kDiskFull || fault.at.ns < ran ? 1 : 0);
+    }
+    for (const DeviceFault& fault : plan_.devices) {
+      expect_struck(static_cast<std::uint64_t>(
+          std::count_if(run_.records.begin(), run_.records.end(), [&](const JobRecord& record) {
+            return record.stage == fault.stage && record.job >= fault.job && record.job - fault.job < fault.count &&
+                   record.reason == sched::Reason::kDevice;
+          })));
     }
   }
 
@@ -247,6 +260,10 @@ class Check {
       last = std::max(last, (fault.from + fault.length + fault.by).ns / h + 1);
     }
     for (const ProcessFault& fault : plan_.processes) last = std::max(last, (fault.at + fault.length).ns / h + 1);
+    for (const DeviceFault& fault : plan_.devices) {
+      last = std::max(last,
+                      static_cast<std::int64_t>(fault.job + fault.count - 1) / run_.schedule.choices[fault.stage].rate);
+    }
     return last;
   }
 
@@ -295,6 +312,7 @@ FaultReport describe_faults(const FaultPlan& plan, const sched::Problem& problem
     add(in_words(plan.sensors[s], problem), s < touched.size() ? touched[s] : 0);
   }
   for (const ProcessFault& fault : plan.processes) add(in_words(fault, problem), 0);
+  for (const DeviceFault& fault : plan.devices) add(in_words(fault, problem), 0);
   return out;
 }
 

@@ -2,6 +2,7 @@
 // docs/faults.md).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,6 +38,9 @@ struct SensorFault {
   Duration by;     // kLate: of the arrival; kClockStep: of the stamp
   double ppm = 0;  // kClockDrift: of the stamp, since `from`
 };
+// Words of files, by kind.
+inline constexpr std::array kSensorKinds{"drop",    "duplicate",  "late",       "reorder",
+                                         "corrupt", "clock_step", "clock_drift"};
 const char* name_of(SensorFault::Kind kind);  // as in the file: "drop"
 
 struct ProcessFault {
@@ -53,7 +57,22 @@ struct ProcessFault {
   std::uint32_t stage = 0;
   std::uint32_t mode = 0;
 };
+inline constexpr std::array kProcessKinds{"stop", "kill_client", "kill_roudi", "disk_full", "mode"};
 const char* name_of(ProcessFault::Kind kind);
+
+// The device that a stage runs on fails its jobs [job, job + count); of a run with a device only, in any clock.
+struct DeviceFault {
+  std::string where;
+  enum class Kind : std::uint8_t {
+    kRefuse,  // the work of each job is refused, the device goes on
+    kLose,    // the device is lost with the first of them, for good
+  };
+  Kind kind = Kind::kRefuse;
+  std::uint32_t stage = 0;
+  std::uint64_t job = 0, count = 1;
+};
+inline constexpr std::array kDeviceKinds{"refuse", "lose"};
+const char* name_of(DeviceFault::Kind kind);
 
 // Least and most of a count.
 struct CountRange {
@@ -75,6 +94,7 @@ struct FaultPlan {
   std::vector<StageFault> stages;
   std::vector<SensorFault> sensors;
   std::vector<ProcessFault> processes;
+  std::vector<DeviceFault> devices;
 
   // What must come of it. No chain instance may be violated, whatever the file says.
   int exit = 0;                       // of the run without faults in mind

@@ -19,6 +19,8 @@
 
 namespace takt::pipeline {
 
+struct Bundle;
+
 // The perception side of a variant. A variant may be of another type than its stage, and names its own model.
 struct VariantConfig {
   std::string name;
@@ -73,6 +75,7 @@ struct PipelineConfig {
  private:
   [[nodiscard]] StageSpec spec_of(std::size_t stage, const VariantConfig& chosen) const;
   Status compile_fusion_stage(std::size_t stage, const sched::Variant& planned);
+  friend Result<PipelineConfig> pipeline_of(const Bundle& bundle, std::size_t mode);
   friend Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files,
                                               const DevicePlace& device, const std::string& board_file);
   std::vector<YamlNode> params_;  // by stage

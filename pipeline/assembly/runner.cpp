@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "pipeline/assembly/device_faults.h"
 #include "pipeline/assembly/environment.h"
 #include "pipeline/assembly/event_executor.h"
 #include "pipeline/assembly/faulty_log.h"
@@ -519,9 +520,13 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   TAKT_ASSIGN(const std::vector<memory::AlignedBuffer> arenas, shared_arenas(config));
   std::shared_ptr<exec::Accelerator> accelerator;
   const std::uint64_t free_before = config.device.device ? config.device.device->free_bytes() : 0;
-  std::vector<const exec::Offload*> offloads;  // of all variants. The hosts own them
+  std::vector<const exec::Offload*> offloads;   // of all variants. The hosts own them
+  std::shared_ptr<device::FaultDevice> faulty;  // stands before the device of a run whose device shall fail
+  const bool device_fails = options.faults != nullptr && !options.faults->devices.empty();
   if (config.device.device) {
-    accelerator = std::make_shared<exec::Accelerator>(config.device.device, config.device.exchange);
+    std::shared_ptr<device::Device> device = config.device.device;
+    if (device_fails) device = faulty = device::FaultDevice::create(*device, {});
+    accelerator = std::make_shared<exec::Accelerator>(std::move(device), config.device.exchange);
   }
   std::vector<std::vector<PipelineStageHost::VariantStage>> created;
   std::vector<std::uint64_t> output_bytes;
@@ -680,7 +685,14 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   assembly.recorder =
       std::make_unique<Recorder>(config.problem.board.cores.size(), std::move(outputs), options.lockstep);
   const double total = static_cast<double>(hyperperiods) * schedule.clock.hyperperiod.seconds();
-  assembly.recorder->on_record = [&options, gate, total](const sched::JobRecord& record) {
+  std::atomic<bool> stop{false};  // stands for options.stop where a lost device ends the run as well
+  std::optional<std::uint64_t> lost_in;
+  assembly.recorder->on_record = [&](const sched::JobRecord& record) {
+    if (options.device_lost && assembly.accelerator) {
+      if (!lost_in && assembly.accelerator->device().lost() != nullptr) lost_in = record.hyperperiod;
+      const bool asked = options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
+      if (asked || (lost_in && record.hyperperiod > *lost_in + 1)) stop = true;
+    }
     if (gate != nullptr) gate->done(record.slot_end);
     if (options.progress) options.progress(static_cast<double>(record.slot_end) * 1e-9, total);
   };
@@ -708,13 +720,23 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
                                                          table_end, options.rate, options.stop));
     assembly.hosts[s]->inject(stage_faults.back().get());
   }
+  std::vector<std::unique_ptr<DeviceFaults>> device_faults;
+  for (std::uint32_t s = 0; faulty && s < stages.size(); ++s) {
+    std::vector<DeviceFault> of_stage;
+    for (const DeviceFault& fault : options.faults->devices) {
+      if (fault.stage == s) of_stage.push_back(fault);
+    }
+    if (of_stage.empty()) continue;
+    device_faults.push_back(std::make_unique<DeviceFaults>(std::move(of_stage), *faulty));
+    assembly.hosts[s]->inject(device_faults.back().get());
+  }
   std::vector<sched::StageHost*> hosts;
   for (const auto& host : assembly.hosts) hosts.push_back(host.get());
   sched::DispatchOptions dispatch_options;
   dispatch_options.lockstep = options.lockstep;
   dispatch_options.hyperperiods = hyperperiods;
   dispatch_options.rate = options.rate;
-  dispatch_options.stop = options.stop;
+  dispatch_options.stop = options.device_lost ? &stop : options.stop;
   if (phase) dispatch_options.correction = [&phase](const sched::Turn& next) { return phase->correction(next); };
   if (phase && options.reproduce != nullptr) {
     dispatch_options.correction = [&corrections = options.reproduce->dispatch.corrections](const sched::Turn& next) {
@@ -772,6 +794,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
                                    {"rig", config.rig_file},
                                    {"board", config.board_file},
                                    {"binary", executable_path()}}) {
+    if (path.empty()) continue;  // a bundle's
     TAKT_ASSIGN(const Digest hash, digest_file(path));
     data.inputs.push_back({role, path, hash});
   }
@@ -838,6 +861,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
         device_note(*assembly.accelerator, config.device.target, free_before, free_loaded, offloads));
     if (const char* reason = assembly.accelerator->device().lost()) {
       warnings.push_back("device " + assembly.accelerator->device().properties().name + ": " + reason);
+      if (options.device_lost) options.device_lost(reason);
     }
   }
   for (const std::string& note : opened.notes) data.schedule_notes.push_back(note);

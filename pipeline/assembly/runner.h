@@ -41,6 +41,9 @@ struct RunOptions {
   // When set, the values that compiled networks compute are watched (slow), and this is told, after the run, of each
   // stage in which one was no finite number.
   std::function<void(const std::string& stage, const exec::NonFinite& found, const plan::Plan& plan)> non_finite;
+  // When set, a run whose device is lost ends two hyperperiods later, by when it is in a mode without the device where
+  // there is one, and this is told why: of a process that shall be restarted.
+  std::function<void(const std::string& reason)> device_lost;
   // The pools of the run, before anything is started.
   std::function<void(const transport::PoolPlan&)> planned;
   // Table seconds done, table seconds in all. On the recorder's thread.

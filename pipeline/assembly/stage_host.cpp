@@ -191,6 +191,7 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
 void PipelineStageHost::run(const sched::Job& job, int part, sched::Gang& gang) {
   const HostTime began = faults_ == nullptr ? HostTime{} : host_now();
   const std::int64_t cpu_before = load_ > 1 ? thread_cpu_ns() : 0;
+  if (device_faults_ != nullptr && part == 0) device_faults_->before_work(job);
   Stage& stage = *current_->stage;
   const std::vector<Duration>& worst_case = current_->worst_case;
   const int phases = stage.phases();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "pipeline/assembly/device_faults.h"
 #include "pipeline/assembly/feeder.h"
 #include "pipeline/assembly/phase_follower.h"
 #include "pipeline/assembly/stage_faults.h"
@@ -73,6 +74,7 @@ class PipelineStageHost final : public sched::StageHost {
   void set_load(double load) { load_ = load; }
   // What its workers are made to do wrong; null: nothing. Before the run; must outlive it.
   void inject(const StageFaults* faults) { faults_ = faults; }
+  void inject(const DeviceFaults* faults) { device_faults_ = faults; }
   // Chunks of stage inputs that a full queue lost. Sensor queues may lose superseded samples (Feeder::want).
   [[nodiscard]] std::uint64_t lost_inputs() const;
   // Lets every chunk go; before the ports are destroyed.
@@ -101,6 +103,7 @@ class PipelineStageHost final : public sched::StageHost {
   std::atomic<std::uint64_t> published_jobs_{0};
   std::atomic<std::int64_t> valid_until_{0};
   const StageFaults* faults_ = nullptr;
+  const DeviceFaults* device_faults_ = nullptr;
   double load_ = 1;
 };
 

@@ -1,5 +1,5 @@
 // A strict view of a YAML file: unknown, missing, mistyped and out-of-range values are all collected and reported
-// at once as "file:line:column: message". Host only (yaml-cpp); the board reads bundles.
+// at once as "file:line:column: message". Only load() and parse() need yaml-cpp; a board reads bundles instead.
 //
 //   TAKT_ASSIGN(auto document, YamlDocument::load(path));
 //   YamlNode root = document.root();
@@ -24,12 +24,15 @@
 namespace takt {
 
 class YamlNode;
+struct YamlTree;  // yaml_tree.h
 
 class YamlDocument {
  public:
   // kConfiguration when the file is unreadable, empty or no YAML; the message has line and column.
   static Result<YamlDocument> load(const std::string& path);
   static Result<YamlDocument> parse(const std::string& text, const std::string& name);
+  // Of what was read elsewhere; links no parser.
+  static YamlDocument of(const std::string& name, YamlTree root);
 
   [[nodiscard]] YamlNode root() const;
   // kConfiguration with one line per error, unknown keys included; at most 20 lines.

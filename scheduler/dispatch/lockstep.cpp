@@ -48,6 +48,7 @@ void Sequencer::conclude(const Job& job) {
   }
   stage.close();
   if (seen != nullptr) record.flags |= seen->flags & kFlagIsolated;
+  if (seen != nullptr && seen->reason == Reason::kDevice) record.reason = seen->reason;  // not this run's device
   plan_.sink(stage.publisher(), record);
   stage.free();
 }

@@ -55,5 +55,23 @@ TEST_F(DeviceCommand, ADeviceThatIsNotThereIsAUsageErrorInWords) {
                               HasSubstr("built without a CUDA toolkit")));
 }
 
+TEST_F(DeviceCommand, FaultsOfDevicesNeedADevice) {
+  const Answer none = replay({"--faults", kRoot + "/configs/faults/device_refuses.yaml"});
+  EXPECT_EQ(none.code, 2) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("this run has no device that could fail"));
+}
+
+TEST_F(DeviceCommand, ALostDeviceEndsASupervisedProcessAndAnotherOneGoesOn) {
+  std::ofstream(path("lost.yaml"))
+      << "{name: lost, what: w, expect: {exit: 0}, faults: [{device: lose, stage: camera_detect, job: 1}]}";
+  const Answer answer = replay({"--supervise", "--device", "cuda-host", "--faults", path("lost.yaml")});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("because its device was lost; it is started again"));
+  const std::string log = slurp(path("run/supervision.json"));
+  EXPECT_THAT(log, HasSubstr("its device was lost"));
+  EXPECT_THAT(log, HasSubstr("\"restarts\": 1"));
+  EXPECT_THAT(log, HasSubstr("\"exit_code\": 0"));
+}
+
 }  // namespace
 }  // namespace takt::test

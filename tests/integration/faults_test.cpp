@@ -46,9 +46,12 @@ TEST_P(Faults, AreBorneAsTheFileSays) {
 #endif
   const std::string file = kRoot + "/configs/faults/" + GetParam() + ".yaml";
   const bool needs_processes = slurp(file).find("process: kill_") != std::string::npos;
-  const bool modes = GetParam().rfind("mode_", 0) == 0;
-  const Answer answer =
-      replay(file, {"--transport", needs_processes ? "iceoryx" : "local"}, modes ? "sim_modes" : "sim");
+  const bool modes = GetParam().rfind("mode_", 0) == 0, device = GetParam().rfind("device_", 0) == 0;
+  std::vector<std::string> more{"--transport", needs_processes ? "iceoryx" : "local"};
+  if (device) {
+    for (const char* word : {"--device", "cuda-host", "--lockstep", "--duration", "1"}) more.emplace_back(word);
+  }
+  const Answer answer = replay(file, more, modes ? "sim_modes" : device ? "sim_device" : "sim");
   EXPECT_EQ(answer.code, 0) << answer.out << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("expectations met"));
 }

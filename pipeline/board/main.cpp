@@ -1,0 +1,119 @@
+// takt-board: runs a bundle over a log, on a board that has neither compiler nor configuration files.
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "pipeline/assembly/bundle_config.h"
+#include "pipeline/assembly/runner.h"
+#include "pipeline/bundle/bundle.h"
+#include "pipeline/report/results.h"
+#include "pipeline/report/run_folder.h"
+#include "pipeline/report/verdict.h"
+
+namespace takt::board {
+namespace {
+
+std::atomic<bool> stopped{false};
+
+struct Options {
+  std::string bundle, log, out, transport = "iceoryx";
+  bool lockstep = false, quiet = false;
+  double duration_s = 0;
+};
+
+// Records, results and manifest, under their names when all are whole.
+Status write_folder(const pipeline::RunData& run, const std::string& folder) {
+  namespace fs = std::filesystem;
+  const std::string part = folder + "/.unfinished";
+  std::error_code error;
+  fs::create_directories(part, error);
+  if (error) return fail(Code::kEnvironment, folder + ": the run folder cannot be made: " + error.message());
+  TAKT_RETURN_IF_ERROR(pipeline::write_records_mcap(run, part + "/records.mcap"));
+  TAKT_RETURN_IF_ERROR(pipeline::write_results_mcap(run, part + "/results.mcap"));
+  TAKT_RETURN_IF_ERROR(pipeline::write_manifest(run, part + "/run.json"));
+  for (const char* name : {"/records.mcap", "/results.mcap", "/run.json"}) {
+    fs::rename(part + name, folder + name, error);
+    if (error) return fail(Code::kEnvironment, folder + ": cannot be written: " + error.message());
+  }
+  fs::remove_all(part, error);
+  return {};
+}
+
+void tell(const pipeline::RunData& run, const pipeline::Judgement& judgement, const std::string& folder) {
+  std::printf("%s: %s, %llu hyperperiods in mode '%s' of bundle '%s'\n", pipeline::name_of(judgement.outcome),
+              run.mode.c_str(), static_cast<unsigned long long>(run.dispatch.hyperperiods_run),
+              run.problem.name.c_str(), run.problem.name.c_str());
+  for (std::size_t s = 0; s < run.problem.stages.size(); ++s) {
+    std::size_t jobs = 0, ok = 0;
+    for (const sched::JobRecord& record : run.records) {
+      if (record.stage != s) continue;
+      ++jobs;
+      ok += record.job_class == sched::JobClass::kOk ? 1 : 0;
+    }
+    std::printf("  %-16s %zu of %zu jobs ok, %s\n", run.problem.stages[s].name.c_str(), ok, jobs,
+                run.digests[s].digest.hex().c_str());
+  }
+  std::printf("report: takt report %s\n", folder.c_str());
+}
+
+// 0, or 1 when a chain instance was violated.
+Result<int> run(const Options& options) {
+  TAKT_ASSIGN(const pipeline::Bundle bundle, pipeline::load_bundle(options.bundle));
+  TAKT_ASSIGN(const pipeline::PipelineConfig config, pipeline::pipeline_of(bundle, 0));
+  const pipeline::BundleMode& mode = bundle.modes.front();
+  pipeline::RunOptions run_options;
+  run_options.log_path = options.log;
+  run_options.lockstep = options.lockstep;
+  run_options.stop = &stopped;
+  run_options.backend =
+      options.transport == "local" ? transport::Backend::kLocal : transport::Backend::kIceoryxEmbedded;
+  if (options.duration_s > 0) {
+    run_options.max_hyperperiods =
+        1 +
+        static_cast<std::uint64_t>(options.duration_s * 1e9 / static_cast<double>(mode.problem.hyperperiod.ns) - 0.5);
+  }
+  TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(config, mode.schedule, run_options));
+  data.run_folder = options.out;
+  data.command = "takt-board " + options.bundle + " " + options.log + " -o " + options.out;
+  TAKT_ASSIGN(const Digest digest, digest_file(options.bundle));
+  data.inputs.push_back({"bundle", options.bundle, digest});
+  TAKT_RETURN_IF_ERROR(write_folder(data, options.out));
+  const pipeline::Judgement judgement = pipeline::judge(data);
+  if (!options.quiet) tell(data, judgement, options.out);
+  if (stopped) return exit_code(Code::kInterrupted);
+  return judgement.outcome == pipeline::Outcome::kFail ? exit_code(Code::kGate) : 0;
+}
+
+int main_of(int argc, char** argv) {
+  Options options;
+  CLI::App app("Runs a bundle (takt schedule --bundle) over a log", "takt-board");
+  app.add_option("bundle", options.bundle, "tables, plans, parameters: what takt schedule --bundle wrote")->required();
+  app.add_option("log", options.log, "the drive (MCAP)")->required();
+  app.add_option("-o,--out", options.out, "run folder, for takt report")->required();
+  app.add_flag("--lockstep", options.lockstep, "virtual time: as fast as the board can, deadlines NOT JUDGED");
+  app.add_option("--duration", options.duration_s, "run only so many seconds")->check(CLI::Range(0.001, 1e9));
+  app.add_option("--transport", options.transport, "iceoryx (shared memory) or local (in process)")
+      ->check(CLI::IsMember({"iceoryx", "local"}))
+      ->capture_default_str();
+  app.add_flag("-q,--quiet", options.quiet, "no summary");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : exit_code(Code::kUsage);
+  }
+  std::signal(SIGINT, [](int) { stopped = true; });
+  std::signal(SIGTERM, [](int) { stopped = true; });
+  const Result<int> code = run(options);
+  if (code) return *code;
+  std::fprintf(stderr, "takt-board: %s\n", code.error().message.c_str());
+  return exit_code(code.error().code);
+}
+
+}  // namespace
+}  // namespace takt::board
+
+int main(int argc, char** argv) { return takt::board::main_of(argc, argv); }

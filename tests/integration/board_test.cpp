@@ -1,0 +1,114 @@
+// takt-board: what it loads, and that a bundle run there gives the bytes of its pipeline run here.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "tests/integration/program.h"
+
+namespace takt::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kRoot = TAKT_SOURCE_DIR;
+const std::string kPipeline = kRoot + "/configs/pipelines/sim.yaml";
+const std::string kDrive = kRoot + "/replay_data/city.mcap";
+
+class Board : public Program {
+ protected:
+  [[nodiscard]] Answer board(const std::vector<std::string>& arguments) const {
+    return finish(start(arguments, TAKT_BOARD));
+  }
+  [[nodiscard]] std::string bundle() const {
+    const std::string file = path("sim.bundle");
+    const Answer answer = takt({"schedule", kPipeline, "--bundle", file});
+    EXPECT_EQ(answer.code, 0) << answer.err;
+    return file;
+  }
+};
+
+// Without the version behind ".so".
+std::string library(const std::string& word) { return word.substr(0, word.find(".so")); }
+
+TEST_F(Board, LoadsOnlyWhatABoardHas) {
+  // C and C++; transport; digests and text; codecs of logs and pictures.
+  const std::set<std::string> allowed{"linux-vdso",
+                                      "libc",
+                                      "libm",
+                                      "libstdc++",
+                                      "libgcc_s",
+                                      "libiceoryx_hoofs",
+                                      "libiceoryx_platform",
+                                      "libiceoryx_posh",
+                                      "libiceoryx_posh_roudi",
+                                      "libacl",
+                                      "libxxhash",
+                                      "libfmt",
+                                      "liblz4",
+                                      "libzstd",
+                                      "libz",
+                                      "libbz2",
+                                      "libsqlite3",
+                                      "libjpeg",
+                                      "libpng16"};
+  const Answer answer = finish(start({TAKT_BOARD}, "/usr/bin/ldd"));
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  std::istringstream lines(answer.out);
+  std::size_t seen = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::string word;
+    std::istringstream(line) >> word;
+    if (word.find("ld-linux") != std::string::npos) continue;
+    ++seen;
+    EXPECT_TRUE(allowed.contains(library(word))) << word << " is nothing that takt-board may load";
+  }
+  EXPECT_GE(seen, 8U) << answer.out;
+}
+
+TEST_F(Board, GivesTheBytesOfThePipelineThatWasBundled) {
+  const std::vector<std::string> common{"--lockstep", "--transport", "local", "--duration", "1"};
+  std::vector<std::string> here{"replay", kPipeline, kDrive, "-o", path("here"), "-q"};
+  here.insert(here.end(), common.begin(), common.end());
+  ASSERT_EQ(takt(here).code, 0);
+  std::vector<std::string> there{bundle(), kDrive, "-o", path("there")};
+  there.insert(there.end(), common.begin(), common.end());
+  const Answer answer = board(there);
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("camera_detect    30 of 30 jobs ok"));
+  // The host reads the folder: equal outputs, job by job, and a page of it.
+  const Answer diff = takt({"diff", path("here"), path("there")});
+  EXPECT_EQ(diff.code, 0) << diff.out << diff.err;
+  const Answer report = takt({"report", path("there")});
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_THAT(slurp(path("there/report.html")), HasSubstr("takt-board"));
+}
+
+TEST_F(Board, RunsOverIceoryxInRealTime) {
+  const Answer answer = board({bundle(), kDrive, "-o", path("run"), "--duration", "1"});
+  EXPECT_EQ(answer.code, 0) << answer.out << answer.err;
+  EXPECT_TRUE(std::filesystem::exists(path("run/records.mcap")));
+  EXPECT_TRUE(std::filesystem::exists(path("run/run.json")));
+}
+
+TEST_F(Board, RefusesWhatIsNoWholeBundle) {
+  const std::string file = bundle();
+  std::string bytes = slurp(file);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  std::ofstream(path("damaged"), std::ios::binary) << bytes;
+  const Answer damaged = board({path("damaged"), kDrive, "-o", path("run")});
+  EXPECT_EQ(damaged.code, 3);
+  EXPECT_THAT(damaged.err, HasSubstr("is damaged"));
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+  EXPECT_EQ(board({file, path("none.mcap"), "-o", path("run")}).code, 3);
+  EXPECT_EQ(board({file}).code, 2);
+  // A problem by itself has tables and nothing that could run.
+  ASSERT_EQ(takt({"schedule", kRoot + "/configs/schedules/orin.yaml", "--bundle", path("orin")}).code, 0);
+  const Answer alone = board({path("orin"), kDrive, "-o", path("run")});
+  EXPECT_EQ(alone.code, 4);
+  EXPECT_THAT(alone.err, HasSubstr("no stages that could run"));
+}
+
+}  // namespace
+}  // namespace takt::test
