@@ -116,6 +116,25 @@ TEST_F(Command, ProfilesUnderEveryInterferenceClass) {
   EXPECT_EQ(takt({"profile", kPipeline, "--beside", "wind", "-o", path("b")}).code, 2);
 }
 
+// What a profile writes as steps_ms are the check points of `abort`: a step that may not fit is not begun.
+TEST_F(Command, StepsOfABudgetAreCheckPoints) {
+#ifdef TAKT_SANITIZED
+  GTEST_SKIP() << "sanitizers make every job an overrun";
+#endif
+  // The first of its stages is camera_detect.
+  const std::string pipeline = changed_pipeline("pipelines/sim.yaml", "overrun: continue_late", "overrun: abort");
+  std::ofstream(path("b.yaml"))
+      << "board: generic2\nmachine: by hand\nbudgets:\n  - {stage: camera_detect, variant: full, "
+         "cores: 1, budget_ms: 6, high_water_ms: 5, margin: 1.2, samples: 1000, provenance: "
+         "profiled, steps_ms: [0.1, 5.9999]}\n";
+  const Answer answer = takt({"replay", pipeline, kDrive, "-o", path("r"), "--transport", "local", "--duration", "1",
+                              "--budgets", path("b.yaml"), "-q"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  const std::string report = slurp(path("r/report.json"));
+  EXPECT_THAT(report, HasSubstr("the next step did not fit"));
+  EXPECT_THAT(slurp(path("r/run.json")), HasSubstr("\"steps_ns\": [\n"));
+}
+
 TEST_F(Command, ScheduleAnswersAndExplains) {
   const Answer yes = takt({"schedule", kPipeline});
   EXPECT_EQ(yes.code, 0) << yes.err;
