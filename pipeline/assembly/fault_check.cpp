@@ -127,7 +127,8 @@ class Check {
     for (const StageFault& fault : plan_.stages) {
       expect_struck(static_cast<std::uint64_t>(
           std::count_if(run_.records.begin(), run_.records.end(), [&](const JobRecord& record) {
-            return record.stage == fault.stage && record.job >= fault.job && record.job - fault.job < fault.count;
+            return record.stage == fault.stage && record.job >= fault.job && record.job - fault.job < fault.count &&
+                   record.actual_start != sched::kNever;
           })));
     }
     for (std::size_t s = 0; s < plan_.sensors.size(); ++s) {

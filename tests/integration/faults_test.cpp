@@ -38,6 +38,19 @@ class Faults : public Program, public ::testing::WithParamInterface<std::string>
     words.insert(words.end(), more.begin(), more.end());
     return takt(words);
   }
+  // The same until the fault struck and no output was lost: a loaded machine may take the very job that was to fail, or
+  // the recorder's time.
+  Answer replay_undisturbed(const std::string& file, const std::vector<std::string>& more,
+                            const std::string& pipeline) const {
+    for (int left = 4;; --left) {
+      Answer answer = replay(file, more, pipeline);
+      const bool taken = answer.err.find("the fault strikes: ") != std::string::npos;
+      const bool lost = fs::exists(path("run/run.json")) &&
+                        slurp(path("run/run.json")).find("\"lost_outputs\": 0") == std::string::npos;
+      if (left == 0 || (!taken && !lost)) return answer;
+      fs::remove_all(path("run"));
+    }
+  }
 };
 
 TEST_P(Faults, AreBorneAsTheFileSays) {
@@ -51,7 +64,7 @@ TEST_P(Faults, AreBorneAsTheFileSays) {
   if (device) {
     for (const char* word : {"--device", "cuda-host", "--lockstep", "--duration", "1"}) more.emplace_back(word);
   }
-  const Answer answer = replay(file, more, modes ? "sim_modes" : device ? "sim_device" : "sim");
+  const Answer answer = replay_undisturbed(file, more, modes ? "sim_modes" : device ? "sim_device" : "sim");
   EXPECT_EQ(answer.code, 0) << answer.out << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("expectations met"));
 }
@@ -169,7 +182,7 @@ TEST_F(Faults, ARunWithChangesOfModeIsReportedAndReproduced) {
   GTEST_SKIP() << "sanitizers make every job an overrun";
 #endif
   const std::string file = kRoot + "/configs/faults/mode_overrun.yaml";
-  const Answer answer = replay(file, {"--transport", "local", "-q"}, "sim_modes");
+  const Answer answer = replay_undisturbed(file, {"--transport", "local", "-q"}, "sim_modes");
   EXPECT_EQ(answer.code, 0) << answer.err;
   const std::string json = slurp(path("run/report.json"));
   EXPECT_THAT(json, HasSubstr("\"cause\": \"overrun\""));
