@@ -49,29 +49,14 @@ struct CandidateCells {
 // Candidates, best logit first; of equal ones the first place.
 struct CandidateList {
   Maps maps;
-  Address places, count, threshold;
+  Address list, count, threshold;
   [[nodiscard]] TAKT_DEVICE std::int64_t size() const { return *at<const std::int32_t>(count); }
   [[nodiscard]] TAKT_DEVICE std::int64_t room() const { return maps.p.k; }
   [[nodiscard]] TAKT_DEVICE std::uint64_t rank(std::int64_t i) const {
     // Logits are finite. Bits of larger floats are larger, of negative ones smaller; zeros are equal.
-    const std::uint32_t bits = bits_of(maps.logit(at<const std::int32_t>(places)[i]) + 0.0F);
+    const std::uint32_t bits = bits_of(maps.logit(at<const std::int32_t>(list)[i]) + 0.0F);
     const std::uint32_t ascending = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
     return ~ascending;
-  }
-};
-
-struct TakenCells {
-  CandidateList all;
-  Address taken, count, dropped, tile_sums;
-  TAKT_DEVICE std::uint64_t weight(std::int64_t i) const {
-    return i < all.size() && at<const Threshold>(all.threshold)->keeps(all.rank(i), i) ? 1 : 0;
-  }
-  TAKT_DEVICE void emit(std::int64_t i, std::uint64_t weight, std::uint64_t to) const {
-    if (weight != 0) at<std::int32_t>(taken)[to] = at<const std::int32_t>(all.places)[i];
-  }
-  TAKT_DEVICE void finish(std::uint64_t total) const {
-    *at<std::int32_t>(count) = static_cast<std::int32_t>(total);
-    *at<std::int32_t>(dropped) = static_cast<std::int32_t>(all.size() - static_cast<std::int64_t>(total));
   }
 };
 
@@ -105,11 +90,13 @@ int top_k_decode(const Call& call) {
   const Address tile_sums = scratch(layout.tile_sums), taken = scratch(layout.taken);
   const CandidateList all{maps, scratch(layout.candidates), scratch(layout.counters), scratch(layout.threshold)};
   if (const int error =
-          compact("top_k_candidates", CandidateCells{maps, all.places, all.count, tile_sums}, layout.places, call)) {
+          compact("top_k_candidates", CandidateCells{maps, all.list, all.count, tile_sums}, layout.places, call)) {
     return error;
   }
   if (const int error = select("top_k_select", all, call)) return error;
-  if (const int error = compact("top_k_taken", TakenCells{all, taken, o[11], o[10], tile_sums}, layout.places, call)) {
+  if (const int error =
+          compact("top_k_taken", Selected<std::int32_t, CandidateList>{all, taken, o[11], o[10], tile_sums},
+                  layout.places, call)) {
     return error;
   }
   return each("top_k_decode", DecodedBox{maps, taken, o[11], o[6], o[7], o[8], o[9]}, p.k, call);

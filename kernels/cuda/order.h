@@ -268,5 +268,23 @@ int select(const char* name, const Items& items, const Call& call) {
                 call.conditions);
 }
 
+// To be compacted behind select(): what stays of a list of T, in its order, how much that is, and how much does not.
+// Items: as above, with the list at an Address `list`.
+template <class T, class Items>
+struct Selected {
+  Items all;
+  Address rows, count, dropped, tile_sums;
+  TAKT_DEVICE std::uint64_t weight(std::int64_t i) const {
+    return i < all.size() && at<const Threshold>(all.threshold)->keeps(all.rank(i), i) ? 1 : 0;
+  }
+  TAKT_DEVICE void emit(std::int64_t i, std::uint64_t weight, std::uint64_t to) const {
+    if (weight != 0) at<T>(rows)[to] = at<const T>(all.list)[i];
+  }
+  TAKT_DEVICE void finish(std::uint64_t total) const {
+    *at<std::int32_t>(count) = static_cast<std::int32_t>(total);
+    *at<std::int32_t>(dropped) = static_cast<std::int32_t>(all.size() - static_cast<std::int64_t>(total));
+  }
+};
+
 }  // namespace TAKT_BODY
 }  // namespace takt::kernels::cuda

@@ -216,26 +216,11 @@ struct Different {
 
 struct FoundCells {
   SparseCellsParams p;
-  Address found, counters, threshold;
+  Address list, counters, threshold;
   [[nodiscard]] TAKT_DEVICE std::int64_t size() const { return at<const std::int32_t>(counters)[1]; }
   [[nodiscard]] TAKT_DEVICE std::int64_t room() const { return p.results; }
   [[nodiscard]] TAKT_DEVICE std::uint64_t rank(std::int64_t i) const {
-    return squared_distance(at<const std::int64_t>(found)[i], p.centre);
-  }
-};
-
-struct KeptCells {
-  FoundCells all;
-  Address cells, count, dropped, tile_sums;
-  TAKT_DEVICE std::uint64_t weight(std::int64_t i) const {
-    return i < all.size() && at<const Threshold>(all.threshold)->keeps(all.rank(i), i) ? 1 : 0;
-  }
-  TAKT_DEVICE void emit(std::int64_t i, std::uint64_t weight, std::uint64_t to) const {
-    if (weight != 0) at<std::int64_t>(cells)[to] = at<const std::int64_t>(all.found)[i];
-  }
-  TAKT_DEVICE void finish(std::uint64_t total) const {
-    *at<std::int32_t>(count) = static_cast<std::int32_t>(total);
-    *at<std::int32_t>(dropped) = static_cast<std::int32_t>(all.size() - static_cast<std::int64_t>(total));
+    return squared_distance(at<const std::int64_t>(list)[i], p.centre);
   }
 };
 
@@ -263,7 +248,8 @@ int sparse_cells(const Call& call) {
   }
   const FoundCells all{p, found, counters, scratch(layout.threshold)};
   if (const int error = select("sparse_cells_select", all, call)) return error;
-  return compact("sparse_cells_kept", KeptCells{all, o[2], o[3], o[4], histogram}, layout.candidates, call);
+  return compact("sparse_cells_kept", Selected<std::int64_t, FoundCells>{all, o[2], o[3], o[4], histogram},
+                 layout.candidates, call);
 }
 
 // --- maps ----------------------------------------------------------------------------------------------------------
