@@ -152,7 +152,9 @@ class Executor {
     record.nominal_start = now.ns;
     record.slot_end = in_flight.job.slot_end.ns;
     sched::StageHost& host = *hosts_[stage];
-    const bool runs = host.latch(in_flight.job, problem_.board.cores[core].wakeup_window, record);
+    // Never zero, which would mean without limit.
+    const Duration patience = std::max(problem_.board.cores[core].wakeup_window, nanoseconds(1));
+    const bool runs = host.latch(in_flight.job, patience, record);
     if (runs) {
       in_flight.gang.begin({});
       const HostTime start = host_now();

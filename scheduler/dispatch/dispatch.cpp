@@ -137,11 +137,8 @@ void add_runs(std::uint32_t index, StageHost* host, const std::vector<ModeTable>
       home_of[m] = &cores;
     }
   }
-  SharedByRuns shared{index, host, plan.problem.stages[index].slack, nullptr, control};
-  if (homes.size() > 1) {
-    plan.owners.push_back(std::make_unique<ArenaToken>());
-    shared.owner = plan.owners.back().get();
-  }
+  plan.states.push_back(std::make_unique<StageState>());
+  const SharedByRuns shared{index, host, plan.problem.stages[index].slack, plan.states.back().get(), control};
   for (const auto& [cores, plans] : homes) {
     plan.runs.push_back(std::make_unique<StageRun>(shared, cores, plans));
     for (std::size_t m = 0; m < modes.size(); ++m) {
@@ -153,7 +150,7 @@ void add_runs(std::uint32_t index, StageHost* host, const std::vector<ModeTable>
 RunPlan make_plan(const Problem& problem, const std::vector<ModeTable>& modes, const std::vector<StageHost*>& hosts,
                   const Boundary& boundary, ModeControl* control, const RecordSink& sink) {
   RunPlan plan{problem, boundary, sink, {}, {}, {}, {}};
-  for (std::size_t i = 0; i < problem.mutexes.size(); ++i) plan.arenas.push_back(std::make_unique<ArenaToken>());
+  for (std::size_t i = 0; i < problem.mutexes.size(); ++i) plan.arenas.push_back(std::make_unique<Token>());
   for (const ModeTable& mode : modes) {
     const Schedule& schedule = mode.schedule;
     ModePlan& out = plan.modes.emplace_back(
@@ -395,8 +392,8 @@ Result<DispatchResult> dispatch(const Problem& problem, const std::vector<ModeTa
   finished.wait([sequences](std::uint32_t value) { return value == sequences; });
   const Duration span = host_now() - result.started;
   watchdog.stop();
-  for (const auto& stage : plan.runs) stage->quit();
   result.stuck = abandon_stuck(plan, clock, team);
+  for (const auto& stage : plan.runs) stage->quit();
   if (!result.stuck.empty()) parking.keep();
   team.join();
 

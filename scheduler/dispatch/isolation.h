@@ -5,7 +5,8 @@
 //   without           it is parked: a signal to its thread, whose handler waits; its dispatcher finds the gaps.
 //                     (An unprivileged thread may go to SCHED_IDLE but not back.)
 //
-// Timed code takes no locks, so a parked worker holds nothing that another one waits for.
+// Timed code of takt takes no locks, so a parked worker holds nothing that another one waits for. The driver of a
+// device takes its own: a worker that is parked inside one may hold up others that use the device.
 #pragma once
 
 #include <sys/types.h>

@@ -36,8 +36,7 @@ const char* name_of(ModeCause cause) {
   return "unknown";
 }
 
-ModeControl::ModeControl(const std::vector<ModeTable>& modes)
-    : modes_(modes), lost_(modes.front().schedule.choices.size()) {}
+ModeControl::ModeControl(const std::vector<ModeTable>& modes) : modes_(modes), lost_(modes.size()) {}
 
 void ModeControl::ask_at(std::uint32_t mode, TableTime at) {
   const auto later = [](TableTime t, const Timed& timed) { return t < timed.at; };
@@ -51,21 +50,15 @@ void ModeControl::overran(std::uint32_t mode, std::uint32_t stage, std::uint64_t
 void ModeControl::request(std::uint32_t mode) { requested_.store(mode + 1); }
 
 void ModeControl::cannot_run(std::uint32_t stage, std::uint32_t variant, std::uint64_t job) {
-  if (stage < lost_.size()) lost_[stage].store(pack(variant, stage, job));
-}
-
-const std::atomic<std::uint64_t>* ModeControl::lost_in(std::uint32_t mode) const {
-  const std::vector<Choice>& choices = modes_[mode].schedule.choices;
-  for (std::size_t s = 0; s < lost_.size(); ++s) {
-    const std::uint64_t lost = lost_[s].load();
-    if (lost != 0 && choices[s].rate > 0 && choices[s].variant == what_of(lost)) return &lost_[s];
+  for (std::size_t m = 0; m < modes_.size(); ++m) {
+    const std::vector<Choice>& choices = modes_[m].schedule.choices;
+    if (modes_[m].runs(stage) && choices[stage].variant == variant) lost_[m].store(pack(variant, stage, job));
   }
-  return nullptr;
 }
 
 bool ModeControl::leads_to(std::uint32_t from, std::uint32_t to) const {
   const std::vector<std::uint32_t>& exits = modes_[from].exits;
-  return std::find(exits.begin(), exits.end(), to) != exits.end() && lost_in(to) == nullptr;
+  return std::find(exits.begin(), exits.end(), to) != exits.end() && lost_[to].load() == 0;
 }
 
 std::optional<ModeChange> ModeControl::choose(const Turn& next) {
@@ -102,10 +95,10 @@ std::optional<ModeChange> ModeControl::wanted(const Turn& next) {
 }
 
 std::optional<ModeChange> ModeControl::for_device(std::uint32_t mode) const {
-  const std::atomic<std::uint64_t>* const lost = lost_in(mode);
-  if (lost == nullptr) return std::nullopt;
+  const std::uint64_t lost = lost_[mode].load();
+  if (lost == 0) return std::nullopt;
   for (const std::uint32_t exit : modes_[mode].exits) {
-    if (leads_to(mode, exit)) return change_to(exit, ModeCause::kDevice, lost->load());
+    if (leads_to(mode, exit)) return change_to(exit, ModeCause::kDevice, lost);
   }
   return std::nullopt;
 }

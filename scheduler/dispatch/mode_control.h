@@ -50,9 +50,8 @@ class ModeControl {
     std::uint32_t calm = 0;  // hyperperiods without another overrun
   };
   [[nodiscard]] bool leads_to(std::uint32_t from, std::uint32_t to) const;  // by an exit, and it can run
-  [[nodiscard]] const std::atomic<std::uint64_t>* lost_in(std::uint32_t mode) const;
   std::optional<ModeChange> wanted(const Turn& next);
-  std::optional<ModeChange> for_device(std::uint32_t mode) const;
+  [[nodiscard]] std::optional<ModeChange> for_device(std::uint32_t mode) const;
   std::optional<ModeChange> for_overrun(std::uint32_t mode);
   std::optional<ModeChange> for_request(const Turn& next);
   std::optional<ModeChange> way_back(const Turn& next);
@@ -61,7 +60,7 @@ class ModeControl {
   std::vector<Timed> timed_;                      // ascending
   std::atomic<std::uint64_t> overran_{0};         // packed, 0: none
   std::atomic<std::uint32_t> requested_{0};       // mode + 1
-  std::vector<std::atomic<std::uint64_t>> lost_;  // by stage, packed, 0: it can run
+  std::vector<std::atomic<std::uint64_t>> lost_;  // by mode: what cannot run there, packed, 0: nothing
   std::optional<Detour> detour_;
 };
 

@@ -32,7 +32,9 @@ CoreDispatcher::CoreDispatcher(const RunPlan& plan, Boundary& boundary, Watchdog
 }
 
 TableTime CoreDispatcher::entry(std::uint64_t h) const {
-  if (!boundary_.decides()) return plan_.start_at(boundary_.turn(h), starts_.front().front().tick);
+  if (!boundary_.decides()) {  // then it is always the first mode
+    return plan_.start_at(boundary_.turn(h), starts_.front().empty() ? 0 : starts_.front().front().tick);
+  }
   return h == 0 ? TableTime{0} : boundary_.decision_at(h);
 }
 

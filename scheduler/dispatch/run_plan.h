@@ -29,8 +29,8 @@ struct RunPlan {
   const Problem& problem;
   const Boundary& boundary;
   const RecordSink& sink;
-  std::vector<std::unique_ptr<ArenaToken>> arenas;  // by mutex
-  std::vector<std::unique_ptr<ArenaToken>> owners;  // by stage: which of its runs has a job in flight
+  std::vector<std::unique_ptr<Token>> arenas;       // by mutex
+  std::vector<std::unique_ptr<StageState>> states;  // by stage
   std::vector<std::unique_ptr<StageRun>> runs;      // of every stage one for each home that it has in some mode
   std::vector<ModePlan> modes;
 

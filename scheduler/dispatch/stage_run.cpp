@@ -60,24 +60,24 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   Job job = asked;
   const StagePlan& plan = *plans_[job.mode];
   job.variant = plan.admitted.index;
-  if (running_.load() != 0 && job.seen == nullptr) {
-    skipped_since_ = true;
+  StageState& state = *shared_.state;
+  // Here, or at the home of the mode before.
+  if ((running_.load() != 0 && job.seen == nullptr) || !state.taken.take()) {
+    state.skipped_since.store(true);
     return skip(job, Reason::kPreviousRunning);
   }
-  // A job of the mode before may still run at another home.
-  if (shared_.owner != nullptr && !shared_.owner->take()) return skip(job, Reason::kPreviousRunning);
   if (job.seen != nullptr) {
     job.variant = job.seen->variant;
   } else {
-    if (plan.degraded && degraded_jobs_ > 0) job.variant = plan.degraded->index;
-    const bool skipped = std::exchange(skipped_since_, false);
-    if (std::exchange(skip_next_, false) && !skipped) {
-      disown();
+    if (plan.degraded && state.degraded_jobs > 0) job.variant = plan.degraded->index;
+    const bool skipped = state.skipped_since.exchange(false);
+    if (std::exchange(state.skip_next, false) && !skipped) {
+      state.taken.give_back();
       return skip(job, Reason::kSkipNext);
     }
   }
   if (plan.arena != nullptr && !plan.arena->take()) {
-    disown();
+    state.taken.give_back();
     return skip(job, Reason::kArena);
   }
   job_ = job;
@@ -89,7 +89,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
     host_.discard(job_);
     host_.finish(job_);
     if (plan.arena != nullptr) plan.arena->give_back();
-    disown();
+    state.taken.give_back();
     classify(record_, limits());
     return &record_;
   }
@@ -205,26 +205,25 @@ void StageRun::close() {
 void StageRun::note_overrun() {
   const StagePlan& plan = this->plan();
   const bool overrun = (record_.flags & kFlagOverrun) != 0;
-  skip_next_ = overrun && plan.overrun == OverrunPolicy::kSkipNext;
+  shared_.state->skip_next = overrun && plan.overrun == OverrunPolicy::kSkipNext;
   if (plan.overrun != OverrunPolicy::kDegrade) return;
   if (overrun && plan.degraded_mode && shared_.control != nullptr) {
     shared_.control->overran(*plan.degraded_mode, record_.stage, record_.job);
   }
   if (overrun) {
-    degraded_jobs_ = kDegradedJobs;
-  } else if (degraded_jobs_ > 0) {
-    --degraded_jobs_;
+    shared_.state->degraded_jobs = kDegradedJobs;
+  } else if (shared_.state->degraded_jobs > 0) {
+    --shared_.state->degraded_jobs;
   }
 }
 
 std::vector<int> StageRun::abandon(const TableClock& clock) {
   constexpr Duration kToStop = seconds(1);
   std::vector<int> left;
-  for (std::size_t part = 0; part < workers_.size(); ++part) {
-    Worker& worker = *workers_[part];
-    if (worker.ticket.load() == worker.finished.load()) continue;
-    worker.isolation.stop_for_good(kToStop);
-    left.push_back(static_cast<int>(part));
+  for (int part = 0; part < static_cast<int>(workers_.size()); ++part) {
+    if (!busy(part)) continue;
+    isolation(part).stop_for_good(kToStop);
+    left.push_back(part);
   }
   record_.actual_start = std::max(record_.nominal_start, clock.table(last_start()).ns);
   record_.completion = clock.table(host_now()).ns;
@@ -236,7 +235,7 @@ std::vector<int> StageRun::abandon(const TableClock& clock) {
 }
 
 void StageRun::free() {
-  disown();
+  shared_.state->taken.give_back();
   running_.store(0);
   running_.wake_all();
 }

@@ -26,9 +26,9 @@ namespace takt::sched {
 // A job number as a futex word; 0 is no job. Good for 2^32 - 1 jobs per stage.
 constexpr std::uint32_t tag_of(const Job& job) { return static_cast<std::uint32_t>(job.number) + 1; }
 
-// Says who uses a block of memory that several stages share: taken at a job's start, given back when its last worker
-// has ended, however late. Only a broken table or an overrun ever finds it taken.
-class ArenaToken {
+// Says that somebody uses what several share, a block of memory or a stage: taken at a job's start, given back when the
+// job is over, however late. Only a broken table or an overrun ever finds it taken.
+class Token {
  public:
   [[nodiscard]] bool take() { return !taken_.exchange(true); }
   void give_back() { taken_.store(false); }
@@ -47,7 +47,16 @@ struct StagePlan {
   Variant admitted;
   std::optional<Variant> degraded;
   std::optional<std::uint32_t> degraded_mode;
-  ArenaToken* arena = nullptr;  // of either variant
+  Token* arena = nullptr;  // of either variant
+};
+
+// What follows a stage's last job, and whether it is over. What is not atomic is written by the publisher before the
+// token is given back, read and written by whoever has taken it.
+struct StageState {
+  Token taken;                             // by the run that has a job in flight
+  std::atomic<bool> skipped_since{false};  // a job was skipped while the last one ran
+  bool skip_next = false;                  // the last job overran, and the policy is skip_next
+  std::uint32_t degraded_jobs = 0;         // jobs that shall still run the degraded variant
 };
 
 // What a stage's runs at different homes have in common.
@@ -55,7 +64,7 @@ struct SharedByRuns {
   std::uint32_t stage = 0;
   StageHost* host = nullptr;
   Duration slack;
-  ArenaToken* owner = nullptr;     // taken by the run that has a job in flight; null where there is one run only
+  StageState* state = nullptr;
   ModeControl* control = nullptr;  // told of overruns; may be null
 };
 
@@ -126,7 +135,7 @@ class StageRun {
 
   // ---- behind the run, when no dispatcher is left and running() is not 0
   // Stops the workers that still run the job for good and makes its record final. Returns their parts: those threads
-  // never end, and this object must stay with them.
+  // never end, and this object must stay with them. Before quit().
   std::vector<int> abandon(const TableClock& clock);
 
   // ---- threads
@@ -155,10 +164,6 @@ class StageRun {
 
   // Of the job in flight.
   [[nodiscard]] const StagePlan& plan() const { return *plans_[job_.mode]; }
-  void disown() {
-    if (shared_.owner != nullptr) shared_.owner->give_back();
-  }
-
   const SharedByRuns shared_;
   StageHost& host_;
   const std::vector<std::uint32_t> cores_;
@@ -174,11 +179,6 @@ class StageRun {
   TableTime publish_at_;
   JobRecord record_;
   JobRecord skipped_;
-  // Written by the publisher before running_ becomes 0, read and written by the lead while it is 0:
-  bool skip_next_ = false;           // the last job overran, and the policy is skip_next
-  std::uint32_t degraded_jobs_ = 0;  // jobs that shall still run the degraded variant
-  // Lead only:
-  bool skipped_since_ = false;  // a job was skipped while the last one ran
 };
 
 }  // namespace takt::sched

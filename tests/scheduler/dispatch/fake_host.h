@@ -15,6 +15,13 @@
 
 namespace takt::sched::test {
 
+// Computes for so long.
+inline void spin(Duration time) {
+  const HostTime end = host_now() + time;
+  while (host_now() < end) {
+  }
+}
+
 // A board of `cores` cores, ticks of 1 us, w and p of 1 ms.
 class TableBuilder {
  public:

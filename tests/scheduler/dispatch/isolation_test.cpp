@@ -1,11 +1,14 @@
 // What happens to a worker that does not finish, and that nobody else suffers from it. No test judges a time; they hang
 // upon, or would fail for, a worker that keeps its core: it ends only after its neighbour on the same CPU has run.
 #include <gtest/gtest.h>
+
 #include <linux/capability.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 
 #include "fake_host.h"
 
@@ -57,9 +60,7 @@ struct Neighbours {
     };
     victim_host.work = [this](const Job&, int) {
       const std::uint64_t before = progress.load();
-      const HostTime end = host_now() + milliseconds(1);
-      while (host_now() < end) {
-      }
+      test::spin(milliseconds(1));
       disturbed += progress.load() != before && looping_host.publications == 1 ? 1 : 0;
     };
   }
@@ -212,9 +213,7 @@ void expect_left_behind(std::vector<std::uint32_t> cores, int part) {
   // Its worker executes nothing of the stage any more, whose memory is gone.
   const std::uint64_t before = progress.load();
   EXPECT_GT(before, 0U);
-  const HostTime later = host_now() + milliseconds(50);
-  while (host_now() < later) {
-  }
+  test::spin(milliseconds(50));
   EXPECT_EQ(progress.load(), before);
   test::expect_each_job_once(table, looping, 6, records.of_stage(looping));
   test::expect_each_job_once(table, other, 6, records.of_stage(other));
@@ -231,6 +230,37 @@ void expect_left_behind(std::vector<std::uint32_t> cores, int part) {
     }
   }
   expect_only_own_lateness(records.of_stage(other));
+}
+
+// Threads of this process.
+std::ptrdiff_t threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+// Of a gang only the part that does not come back stays, with its thread: the other one's has ended.
+TEST(Stuck, APartThatCameBackIsNotLeft) {
+  if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delivers no signal to a loop";
+  class NoBarrier final : public FakeHost {
+   public:
+    void run(const Job& job, int part, Gang&) override {
+      while (job.number == 1 && part == 1) looped.fetch_add(1, std::memory_order_relaxed);
+    }
+    std::atomic<std::uint64_t> looped{0};
+  };
+  const std::ptrdiff_t before = threads();
+  TableBuilder table(milliseconds(20), 2);
+  const std::uint32_t gang = table.stage("gang", 1, milliseconds(1));
+  table.slot(gang, 0, {0, 1}, 0, 4);
+  Records records;
+  NoBarrier host;
+  DispatchOptions options;
+  options.hyperperiods = 4;
+  options.wait_for_late = milliseconds(1);
+  const auto result = test::run(table, {&host}, options, records);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->stuck, std::vector<std::uint32_t>{gang});
+  EXPECT_GT(host.looped.load(), 0U);
+  EXPECT_EQ(threads(), before + 1);
 }
 
 TEST(Stuck, AJobThatNeverEndsIsLeftBehind) {

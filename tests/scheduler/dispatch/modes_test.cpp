@@ -11,13 +11,8 @@ namespace {
 
 using test::FakeHost;
 using test::Records;
+using test::spin;
 using test::TableBuilder;
-
-void spin(Duration time) {
-  const HostTime end = host_now() + time;
-  while (host_now() < end) {
-  }
-}
 
 // camera -> fusion, radar beside them. Three modes on two cores:
 //   day       20 ms: camera twice on core 0, fusion on core 1; radar on core 1
@@ -338,6 +333,10 @@ TEST(ModeControl, ALostDeviceLeadsIntoTheFirstModeThatDoesWithoutAndNeverBack) {
   EXPECT_EQ(change->job, 4U);
   control.request(World::kDay);
   EXPECT_FALSE(control.choose(at(World::kCoasting, 100)));
+  // The first loss holds beside the second.
+  world.modes[World::kCoasting].exits = {World::kDay, World::kNight};
+  control.request(World::kNight);
+  EXPECT_FALSE(control.choose(at(World::kCoasting, 200)));
 }
 
 TEST(ModeControl, ALostReferenceLeadsIntoItsModeUntilItIsBack) {

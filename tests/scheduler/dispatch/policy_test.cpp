@@ -5,19 +5,15 @@
 #include <thread>
 
 #include "fake_host.h"
+#include "scheduler/dispatch/stage_run.h"
 
 namespace takt::sched {
 namespace {
 
 using test::FakeHost;
 using test::Records;
+using test::spin;
 using test::TableBuilder;
-
-void spin(Duration time) {
-  const HostTime end = host_now() + time;
-  while (host_now() < end) {
-  }
-}
 
 DispatchOptions real_time(std::uint64_t hyperperiods) {
   DispatchOptions options;
@@ -49,6 +45,49 @@ struct Overrunning {
 };
 
 bool overran(const JobRecord& record) { return (record.flags & kFlagOverrun) != 0; }
+
+// Its home in one mode, and another in the next: what its last job brought upon the next one comes along.
+TEST(Policy, FollowsAStageToItsHomeInAnotherMode) {
+  FakeHost host;
+  StageState state;
+  const StagePlan plan{.overrun = OverrunPolicy::kSkipNext,
+                       .admitted = {0, {.wakeup_window = milliseconds(1), .budget = milliseconds(1)}},
+                       .degraded = {},
+                       .degraded_mode = {},
+                       .arena = nullptr};
+  const SharedByRuns shared{0, &host, {}, &state, nullptr};
+  StageRun day(shared, {0}, {plan, std::nullopt}), night(shared, {1}, {std::nullopt, plan});
+  std::thread at_day([&] { day.work(0); }), at_night([&] { night.work(0); });
+  const auto start = [](StageRun& run, std::uint32_t mode, std::uint64_t number) {
+    Job job;
+    job.number = number;
+    job.mode = mode;
+    return run.start(job, TableTime{}, nanoseconds(1), {});
+  };
+  // Of a job that has started: it takes twice its budget.
+  const auto overrun = [](StageRun& run) {
+    run.release(0);
+    run.await_complete();
+    run.record().actual_start = 0;
+    run.record().completion = milliseconds(2).ns;
+    run.publish();
+    run.close();
+    run.free();
+  };
+  const auto reason = [](const JobRecord* skipped) { return skipped == nullptr ? Reason::kNone : skipped->reason; };
+  ASSERT_EQ(start(day, 0, 0), nullptr);
+  overrun(day);
+  EXPECT_EQ(reason(start(night, 1, 1)), Reason::kSkipNext);
+  ASSERT_EQ(start(night, 1, 2), nullptr);
+  EXPECT_EQ(reason(start(day, 0, 3)), Reason::kPreviousRunning);
+  overrun(night);
+  EXPECT_EQ(start(day, 0, 4), nullptr) << "one was skipped meanwhile";
+  overrun(day);
+  day.quit();
+  night.quit();
+  at_day.join();
+  at_night.join();
+}
 
 TEST(Policy, AbortGivesUpAtTheNextStepAndPublishesNothing) {
   Overrunning world(OverrunPolicy::kAbort);
