@@ -67,6 +67,12 @@ std::uint64_t messages(const SensorHealth& h, const std::string& figure) {
   return h.unused;
 }
 
+// Whether the record is of a job that the fault names.
+template <class Fault>
+bool names_job(const Fault& fault, const JobRecord& record) {
+  return fault.stage == record.stage && record.job >= fault.job && record.job - fault.job < fault.count;
+}
+
 // A count, and how much of it the machine may have caused: how many too many it may be for its noise, and how many too
 // few.
 struct Seen {
@@ -124,33 +130,42 @@ class Check {
         out.expectations.push_back({"the fault strikes: " + out.injected[i], "at least once", "never", false});
       ++i;
     };
+    const auto records = [&](const auto& counts) {
+      return static_cast<std::uint64_t>(std::count_if(run_.records.begin(), run_.records.end(), counts));
+    };
     for (const StageFault& fault : plan_.stages) {
-      expect_struck(static_cast<std::uint64_t>(
-          std::count_if(run_.records.begin(), run_.records.end(), [&](const JobRecord& record) {
-            return record.stage == fault.stage && record.job >= fault.job && record.job - fault.job < fault.count &&
-                   record.actual_start != sched::kNever;
-          })));
+      expect_struck(records(
+          [&](const JobRecord& record) { return names_job(fault, record) && record.actual_start != sched::kNever; }));
     }
     for (std::size_t s = 0; s < plan_.sensors.size(); ++s) {
       expect_struck(run_.faults && i < run_.faults->struck.size() ? run_.faults->struck[i] : 0);
     }
-    for (const ProcessFault& fault : plan_.processes) {
-      const std::int64_t ran = run_.problem.hyperperiod.ns * static_cast<std::int64_t>(run_.dispatch.hyperperiods_run);
-      expect_struck(fault.kind == ProcessFault::Kind::kDiskFull || fault.at.ns < ran ? 1 : 0);
-    }
+    for (const ProcessFault& fault : plan_.processes) expect_struck(strikes(fault) ? 1 : 0);
     for (const DeviceFault& fault : plan_.devices) {
-      expect_struck(static_cast<std::uint64_t>(
-          std::count_if(run_.records.begin(), run_.records.end(), [&](const JobRecord& record) {
-            return record.stage == fault.stage && record.job >= fault.job && record.job - fault.job < fault.count &&
-                   record.reason == sched::Reason::kDevice;
-          })));
+      expect_struck(records([&](const JobRecord& record) {
+        return names_job(fault, record) && record.reason == sched::Reason::kDevice;
+      }));
     }
   }
 
+  [[nodiscard]] bool strikes(const ProcessFault& fault) const {
+    switch (fault.kind) {
+      case ProcessFault::Kind::kDiskFull: return true;
+      case ProcessFault::Kind::kMode:  // somebody who asks for the mode that runs changes nothing
+        return std::any_of(run_.dispatch.changes.begin(), run_.dispatch.changes.end(), [&](const auto& change) {
+          return change.cause == sched::ModeCause::kRequest && change.to == fault.mode &&
+                 change.begin.ns >= fault.at.ns;
+        });
+      case ProcessFault::Kind::kStop:
+      case ProcessFault::Kind::kKillClient:
+      case ProcessFault::Kind::kKillRoudi: break;
+    }
+    return fault.at < run_.problem.hyperperiod * static_cast<std::int64_t>(run_.dispatch.hyperperiods_run);
+  }
+
   [[nodiscard]] bool injected(const JobRecord& record) const {
-    return std::any_of(plan_.stages.begin(), plan_.stages.end(), [&](const StageFault& fault) {
-      return fault.stage == record.stage && record.job >= fault.job && record.job - fault.job < fault.count;
-    });
+    return std::any_of(plan_.stages.begin(), plan_.stages.end(),
+                       [&](const StageFault& fault) { return names_job(fault, record); });
   }
 
   // Back to where the trouble began: is that the machine's noise? Such are late wake-ups, samples that the replay's
@@ -252,19 +267,17 @@ class Check {
   [[nodiscard]] std::int64_t last_faulty() const {
     const std::int64_t h = run_.problem.hyperperiod.ns;
     std::int64_t last = 0;
-    for (const StageFault& fault : plan_.stages) {
+    const auto of_jobs = [&](const auto& fault) {
       const JobRecord* const record = index_.find(fault.stage, fault.job + fault.count - 1);
       if (record != nullptr) last = std::max(last, static_cast<std::int64_t>(record->hyperperiod));
-    }
+    };
+    for (const StageFault& fault : plan_.stages) of_jobs(fault);
+    for (const DeviceFault& fault : plan_.devices) of_jobs(fault);
     // The log begins within the first hyperperiods of the table.
     for (const SensorFault& fault : plan_.sensors) {
       last = std::max(last, (fault.from + fault.length + fault.by).ns / h + 1);
     }
     for (const ProcessFault& fault : plan_.processes) last = std::max(last, (fault.at + fault.length).ns / h + 1);
-    for (const DeviceFault& fault : plan_.devices) {
-      last = std::max(last,
-                      static_cast<std::int64_t>(fault.job + fault.count - 1) / run_.schedule.choices[fault.stage].rate);
-    }
     return last;
   }
 

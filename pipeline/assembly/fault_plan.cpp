@@ -51,9 +51,13 @@ Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const s
   }
   const Duration table = problem.hyperperiod * static_cast<std::int64_t>(hyperperiods);
   for (const ProcessFault& fault : plan.processes) {
-    if (fault.kind != ProcessFault::Kind::kDiskFull && fault.at >= table) {
-      tell(fault.where, "the run lasts " + in_seconds(table));
-    }
+    if (fault.kind == ProcessFault::Kind::kDiskFull) continue;
+    // A mode is entered where a hyperperiod begins.
+    const bool mode = fault.kind == ProcessFault::Kind::kMode;
+    const Duration end = mode ? table - problem.hyperperiod + nanoseconds(1) : table;
+    if (fault.at < end) continue;
+    tell(fault.where, "the run lasts " + in_seconds(table) +
+                          (mode ? ", its last hyperperiod begins at " + in_seconds(table - problem.hyperperiod) : ""));
   }
   if (never.empty()) return {};
   return fail(Code::kConfiguration, never);

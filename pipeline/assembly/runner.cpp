@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <set>
@@ -229,6 +230,15 @@ std::vector<std::string> assumptions(const sensors::Rig& rig) {
     for (const std::string& key : sensor.assumed) keys += (keys.empty() ? "" : ", ") + key;
     out.push_back("sensor '" + sensor.name + "': assumed, not measured: " + keys);
   }
+  return out;
+}
+
+// Those of one stage.
+template <class Fault>
+std::vector<Fault> faults_of(const std::vector<Fault>& all, std::uint32_t stage) {
+  std::vector<Fault> out;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(out),
+               [stage](const Fault& fault) { return fault.stage == stage; });
   return out;
 }
 
@@ -710,10 +720,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   std::vector<std::unique_ptr<StageFaults>> stage_faults;
   const TableTime table_end{static_cast<std::int64_t>(hyperperiods) * h};
   for (std::uint32_t s = 0; options.faults != nullptr && s < stages.size(); ++s) {
-    std::vector<StageFault> of_stage;
-    for (const StageFault& fault : options.faults->stages) {
-      if (fault.stage == s) of_stage.push_back(fault);
-    }
+    std::vector<StageFault> of_stage = faults_of(options.faults->stages, s);
     if (of_stage.empty()) continue;
     const auto runs = std::find_if(modes.begin(), modes.end(), [s](const auto& mode) { return mode.runs(s); });
     stage_faults.push_back(std::make_unique<StageFaults>(std::move(of_stage), runs->schedule.choices[s].budget.time,
@@ -722,10 +729,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   }
   std::vector<std::unique_ptr<DeviceFaults>> device_faults;
   for (std::uint32_t s = 0; faulty && s < stages.size(); ++s) {
-    std::vector<DeviceFault> of_stage;
-    for (const DeviceFault& fault : options.faults->devices) {
-      if (fault.stage == s) of_stage.push_back(fault);
-    }
+    std::vector<DeviceFault> of_stage = faults_of(options.faults->devices, s);
     if (of_stage.empty()) continue;
     device_faults.push_back(std::make_unique<DeviceFaults>(std::move(of_stage), *faulty));
     assembly.hosts[s]->inject(device_faults.back().get());

@@ -51,6 +51,38 @@ TEST(FaultFile, AModeIsOneOfThePipelines) {
   EXPECT_THAT(other.error().message, HasSubstr("lean"));
 }
 
+// Who asks for the mode that runs, or behind the last boundary, has asked for nothing.
+TEST(FaultCheck, ARequestedModeStrikesWhenItIsEntered) {
+  RunData run = test::synthetic_run(8, true);
+  for (const char* name : {"day", "lean"}) {
+    run.modes.push_back(sched::only_table(run.problem, run.schedule));
+    run.modes.back().name = name;
+  }
+  const auto plan = [&](const char* at) {
+    const auto parsed = parse_faults(
+        std::string("{name: n, what: w, faults: [{process: mode, mode: lean, at_s: ") + at + "}], expect: {exit: 0}}",
+        "f.yaml", run.problem, rig(), {"day", "lean"});
+    EXPECT_TRUE(parsed) << parsed.error().message;
+    return *parsed;
+  };
+  EXPECT_TRUE(check_reach(plan("0.7"), run.problem, run.schedule, 8, seconds(1)));
+  const Status late = check_reach(plan("0.75"), run.problem, run.schedule, 8, seconds(1));
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().message, HasSubstr("its last hyperperiod begins at 0.700 s"));
+
+  const auto met = [&] { return check_faults(plan("0.25"), run.problem, &run, 0).met(); };
+  EXPECT_FALSE(met());
+  sched::ModeChange change;
+  change.hyperperiod = 3;
+  change.begin = TableTime{milliseconds(300).ns};
+  change.to = 1;
+  change.cause = sched::ModeCause::kOverrun;
+  run.dispatch.changes = {change};
+  EXPECT_FALSE(met()) << "somebody else led there";
+  run.dispatch.changes.front().cause = sched::ModeCause::kRequest;
+  EXPECT_TRUE(met());
+}
+
 const std::string kHead = "{name: n, what: w, faults: [";
 
 TEST(FaultFile, ReadsEveryKind) {
@@ -102,7 +134,8 @@ TEST(FaultFile, SensorFaultsAndAFullDiskNeedNoRealTime) {
 TEST(FaultFile, NamesEveryMistakeWithItsPlace) {
   const std::map<std::string, std::string> wrong{
       {"{stage: radar, job: 1, budgets: 2}], expect: {exit: 0}}", "f.yaml:1:"},
-      {"{stage: fusion, job: 1}], expect: {exit: 0}}", "expected one of 'budgets', 'stall_ms', 'endless: true' and 'hang: true'"},
+      {"{stage: fusion, job: 1}], expect: {exit: 0}}",
+       "expected one of 'budgets', 'stall_ms', 'endless: true' and 'hang: true'"},
       {"{stage: fusion, job: 1, budgets: 2, endless: true}], expect: {exit: 0}}", "expected one of"},
       {"{sensor: top, kind: vanish, from_s: 0, for_s: 1}], expect: {exit: 0}}", "vanish"},
       {"{sensor: top, kind: late, from_s: 0, for_s: 1}], expect: {exit: 0}}", "by_ms"},
