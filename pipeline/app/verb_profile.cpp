@@ -8,8 +8,8 @@
 
 #include "pipeline/app/app.h"
 #include "pipeline/app/numbers.h"
-#include "pipeline/app/outputs.h"
 #include "pipeline/assembly/profile.h"
+#include "runtime/base/outputs.h"
 #include "scheduler/model/budgets.h"
 #include "scheduler/model/yaml.h"
 

@@ -3,15 +3,14 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <string>
 
 #include "pipeline/assembly/bundle_config.h"
 #include "pipeline/assembly/runner.h"
 #include "pipeline/bundle/bundle.h"
-#include "pipeline/report/results.h"
 #include "pipeline/report/run_folder.h"
 #include "pipeline/report/verdict.h"
+#include "runtime/base/outputs.h"
 
 namespace takt::board {
 namespace {
@@ -24,28 +23,15 @@ struct Options {
   double duration_s = 0;
 };
 
-// Records, results and manifest, under their names when all are whole.
-Status write_folder(const pipeline::RunData& run, const std::string& folder) {
-  namespace fs = std::filesystem;
-  const std::string part = folder + "/.unfinished";
-  std::error_code error;
-  fs::create_directories(part, error);
-  if (error) return fail(Code::kEnvironment, folder + ": the run folder cannot be made: " + error.message());
-  TAKT_RETURN_IF_ERROR(pipeline::write_records_mcap(run, part + "/records.mcap"));
-  TAKT_RETURN_IF_ERROR(pipeline::write_results_mcap(run, part + "/results.mcap"));
-  TAKT_RETURN_IF_ERROR(pipeline::write_manifest(run, part + "/run.json"));
-  for (const char* name : {"/records.mcap", "/results.mcap", "/run.json"}) {
-    fs::rename(part + name, folder + name, error);
-    if (error) return fail(Code::kEnvironment, folder + ": cannot be written: " + error.message());
+void tell(const pipeline::RunData& run, const pipeline::Bundle& bundle, const pipeline::Judgement& judgement,
+          const std::string& folder) {
+  std::printf("%s: %llu hyperperiods of '%s', %s\n", pipeline::name_of(judgement.outcome),
+              static_cast<unsigned long long>(run.dispatch.hyperperiods_run), run.problem.name.c_str(),
+              run.mode.c_str());
+  for (std::size_t m = 1; m < bundle.modes.size(); ++m) {
+    std::printf("  mode '%s' of the bundle was not run: a board stays in the first one\n",
+                bundle.modes[m].problem.name.c_str());
   }
-  fs::remove_all(part, error);
-  return {};
-}
-
-void tell(const pipeline::RunData& run, const pipeline::Judgement& judgement, const std::string& folder) {
-  std::printf("%s: %s, %llu hyperperiods in mode '%s' of bundle '%s'\n", pipeline::name_of(judgement.outcome),
-              run.mode.c_str(), static_cast<unsigned long long>(run.dispatch.hyperperiods_run),
-              run.problem.name.c_str(), run.problem.name.c_str());
   for (std::size_t s = 0; s < run.problem.stages.size(); ++s) {
     std::size_t jobs = 0, ok = 0;
     for (const sched::JobRecord& record : run.records) {
@@ -59,11 +45,13 @@ void tell(const pipeline::RunData& run, const pipeline::Judgement& judgement, co
   std::printf("report: takt report %s\n", folder.c_str());
 }
 
-// 0, or 1 when a chain instance was violated.
+// The exit code: 0, 1 when a chain instance was violated, 130 when it was stopped.
 Result<int> run(const Options& options) {
   TAKT_ASSIGN(const pipeline::Bundle bundle, pipeline::load_bundle(options.bundle));
   TAKT_ASSIGN(const pipeline::PipelineConfig config, pipeline::pipeline_of(bundle, 0));
   const pipeline::BundleMode& mode = bundle.modes.front();
+  // Before the work: a run that cannot be written is not run.
+  TAKT_ASSIGN(OutputFolder folder, OutputFolder::make(options.out));
   pipeline::RunOptions run_options;
   run_options.log_path = options.log;
   run_options.lockstep = options.lockstep;
@@ -80,9 +68,10 @@ Result<int> run(const Options& options) {
   data.command = "takt-board " + options.bundle + " " + options.log + " -o " + options.out;
   TAKT_ASSIGN(const Digest digest, digest_file(options.bundle));
   data.inputs.push_back({"bundle", options.bundle, digest});
-  TAKT_RETURN_IF_ERROR(write_folder(data, options.out));
+  TAKT_RETURN_IF_ERROR(pipeline::write_run_folder(data, options.out));
+  folder.keep();
   const pipeline::Judgement judgement = pipeline::judge(data);
-  if (!options.quiet) tell(data, judgement, options.out);
+  if (!options.quiet) tell(data, bundle, judgement, options.out);
   if (stopped) return exit_code(Code::kInterrupted);
   return judgement.outcome == pipeline::Outcome::kFail ? exit_code(Code::kGate) : 0;
 }

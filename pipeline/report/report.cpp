@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
 #include <algorithm>
-#include <filesystem>
 
 #include "pipeline/report/breakdown.h"
 #include "pipeline/report/pictures.h"
@@ -17,13 +15,6 @@
 
 namespace takt::pipeline {
 namespace {
-
-Status make_folder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return fail(Code::kEnvironment, folder + ": the run folder cannot be made: " + error.message());
-  return {};
-}
 
 Status write_judged(const RunData& run, const Judgement& judgement, const std::string& folder) {
   const std::vector<StageStatistics> stages = stage_statistics(run);
@@ -80,40 +71,13 @@ std::string machine_line(const RunData& run) {
 
 }  // namespace
 
-Status write_report(const RunData& run, const std::string& folder) {
-  TAKT_RETURN_IF_ERROR(make_folder(folder));
-  return write_judged(run, judge(run), folder);
-}
+Status write_report(const RunData& run, const std::string& folder) { return write_judged(run, judge(run), folder); }
 
-// The files of a folder belong together: they are written into a folder of their own and appear when all are there, so
-// that a full disk leaves an earlier run as it was.
 Result<Outcome> write_run(const RunData& run, const std::string& folder) {
-  namespace fs = std::filesystem;
-  TAKT_RETURN_IF_ERROR(make_folder(folder));
-  const std::string unfinished = folder + "/.unfinished-" + std::to_string(::getpid());
-  const auto write_all = [&]() -> Result<Outcome> {
-    TAKT_RETURN_IF_ERROR(make_folder(unfinished));
-    TAKT_RETURN_IF_ERROR(write_records_mcap(run, unfinished + "/records.mcap"));
-    TAKT_RETURN_IF_ERROR(write_results_mcap(run, unfinished + "/results.mcap"));
-    TAKT_RETURN_IF_ERROR(write_manifest(run, unfinished + "/run.json"));
-    const Judgement judgement = judge(run);
-    TAKT_RETURN_IF_ERROR(write_judged(run, judgement, unfinished));
-    return judgement.outcome;
-  };
-  Result<Outcome> outcome = write_all();
-  std::error_code error;
-  if (outcome) {
-    for (const auto& entry : fs::directory_iterator(unfinished, error)) {
-      fs::rename(entry.path(), fs::path(folder) / entry.path().filename(), error);
-      if (error) {
-        outcome = fail(Code::kEnvironment, folder + ": cannot be written: " + error.message());
-        break;
-      }
-    }
-  }
-  std::error_code ignored;
-  fs::remove_all(unfinished, ignored);
-  return outcome;
+  const Judgement judgement = judge(run);
+  TAKT_RETURN_IF_ERROR(write_run_folder(
+      run, folder, [&](const std::string& unfinished) { return write_judged(run, judgement, unfinished); }));
+  return judgement.outcome;
 }
 
 Outcome outcome_of(const RunData& run) { return judge(run).outcome; }

@@ -16,7 +16,7 @@
 
 namespace takt::pipeline {
 
-// Writes report.json, report.html, junit.xml and trace.pftrace into `folder` (made if missing), each atomically.
+// Writes report.json, report.html, junit.xml and trace.pftrace into `folder`, which is there, each atomically.
 // kEnvironment: disk full, rights; nothing half-written is left behind.
 Status write_report(const RunData& run, const std::string& folder);
 

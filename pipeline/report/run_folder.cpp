@@ -1,5 +1,9 @@
 #include "pipeline/report/run_folder.h"
 
+#include <unistd.h>
+
+#include <filesystem>
+
 #include "pipeline/report/manifest_archive.h"
 #include "pipeline/report/results.h"
 #include "runtime/base/file.h"
@@ -511,6 +515,7 @@ Status check_table(const RunData& run, const sched::Schedule& schedule, bool all
   }
   for (const sched::Slot& slot : schedule.slots) {
     if (slot.stage >= stages || schedule.choices[slot.stage].rate == 0) return wrong("a slot names an unknown stage");
+    if (slot.cores.empty()) return wrong("a slot without cores");
     for (const std::uint32_t core : slot.cores) {
       if (core >= run.problem.board.cores.size()) return wrong("a slot names an unknown core");
     }
@@ -618,6 +623,30 @@ std::string manifest_json(const RunData& run) {
 
 Status write_manifest(const RunData& run, const std::string& path) {
   return write_file_atomically(path, manifest_json(run));
+}
+
+Status write_run_folder(const RunData& run, const std::string& folder,
+                        const std::function<Status(const std::string& unfinished)>& more) {
+  namespace fs = std::filesystem;
+  const std::string unfinished = folder + "/.unfinished-" + std::to_string(::getpid());
+  std::error_code error;
+  fs::create_directories(unfinished, error);
+  if (error) return fail(Code::kEnvironment, folder + ": the run folder cannot be made: " + error.message());
+  const auto write_all = [&]() -> Status {
+    TAKT_RETURN_IF_ERROR(write_records_mcap(run, unfinished + "/records.mcap"));
+    TAKT_RETURN_IF_ERROR(write_results_mcap(run, unfinished + "/results.mcap"));
+    TAKT_RETURN_IF_ERROR(write_manifest(run, unfinished + "/run.json"));
+    if (more) TAKT_RETURN_IF_ERROR(more(unfinished));
+    for (const auto& entry : fs::directory_iterator(unfinished, error)) {
+      fs::rename(entry.path(), fs::path(folder) / entry.path().filename(), error);
+      if (error) return fail(Code::kEnvironment, folder + ": cannot be written: " + error.message());
+    }
+    return {};
+  };
+  Status written = write_all();
+  std::error_code ignored;
+  fs::remove_all(unfinished, ignored);
+  return written;
 }
 
 Result<RunData> load_run(const std::string& folder) {

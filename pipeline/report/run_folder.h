@@ -1,6 +1,7 @@
 // The run folder as data: what takt report, takt diff and --reproduce read again.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "pipeline/report/run_data.h"
@@ -14,6 +15,12 @@ inline constexpr int kManifestVersion = 5;
 // run.json: all of RunData but records (records.mcap), objects, tracks and truth (results.mcap). Atomically.
 Status write_manifest(const RunData& run, const std::string& path);
 std::string manifest_json(const RunData& run);
+
+// records.mcap, results.mcap, run.json, and what `more` writes into the folder that it is given. The files of a run
+// belong together: they appear in `folder` (made if missing) when all are there, so that a full disk leaves an earlier
+// run as it was. kEnvironment.
+Status write_run_folder(const RunData& run, const std::string& folder,
+                        const std::function<Status(const std::string& unfinished)>& more = {});
 
 // Reads a run folder again. Paths in it are as they were at the run; run_folder is set to `folder`.
 // kInput: a file is missing, damaged or does not fit the others, with its name and place.

@@ -108,6 +108,19 @@ TEST_F(Board, RefusesWhatIsNoWholeBundle) {
   const Answer alone = board({path("orin"), kDrive, "-o", path("run")});
   EXPECT_EQ(alone.code, 4);
   EXPECT_THAT(alone.err, HasSubstr("no stages that could run"));
+  // Where nothing can be written nothing is run.
+  const Answer nowhere = board({file, kDrive, "-o", file + "/run"});
+  EXPECT_EQ(nowhere.code, 5);
+  EXPECT_THAT(nowhere.err, HasSubstr("the folder cannot be made"));
+}
+
+TEST_F(Board, SaysWhatItDoesNotRun) {
+  ASSERT_EQ(takt({"schedule", kRoot + "/configs/pipelines/sim_modes.yaml", "--bundle", path("modes")}).code, 0);
+  const Answer answer =
+      board({path("modes"), kDrive, "-o", path("run"), "--lockstep", "--transport", "local", "--duration", "0.5"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("5 hyperperiods of 'sim_modes/day', lockstep"));
+  EXPECT_THAT(answer.out, HasSubstr("mode 'sim_modes/lean' of the bundle was not run"));
 }
 
 }  // namespace

@@ -257,6 +257,9 @@ TEST(RunFolderErrors, AFolderThatCannotBeMade) {
   const Status written = write_report(synthetic_run(2, false), "/proc/takt/run");
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, Code::kEnvironment);
+  const auto whole = write_run(synthetic_run(2, false), "/proc/takt/run");
+  ASSERT_FALSE(whole);
+  EXPECT_EQ(whole.error().code, Code::kEnvironment);
 }
 
 TEST(Breakdown, PartsAddUpToThePublishedLatency) {

@@ -6,7 +6,7 @@
 
 #include "runtime/base/status.h"
 
-namespace takt::app {
+namespace takt {
 
 // Whether a file can be written there: its folder exists and takes files, and it is no folder itself. kEnvironment.
 Status can_write_file(const std::string& path);
@@ -27,4 +27,4 @@ class OutputFolder {
   std::filesystem::path path_, made_;  // made_: the uppermost that was not there; empty: nothing was made
 };
 
-}  // namespace takt::app
+}  // namespace takt

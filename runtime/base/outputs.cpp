@@ -1,4 +1,4 @@
-#include "pipeline/app/outputs.h"
+#include "runtime/base/outputs.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-namespace takt::app {
+namespace takt {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,7 +40,7 @@ Result<OutputFolder> OutputFolder::make(const std::string& path) {
   std::error_code error;
   for (fs::path at = out.path_; !at.empty() && !fs::exists(at, error); at = at.parent_path()) out.made_ = at;
   fs::create_directories(out.path_, error);
-  if (error) return fail(Code::kEnvironment, path + ": the run folder cannot be made: " + error.message());
+  if (error) return fail(Code::kEnvironment, path + ": the folder cannot be made: " + error.message());
   TAKT_RETURN_IF_ERROR(takes_files(out.path_));
   return out;
 }
@@ -55,4 +55,4 @@ OutputFolder::~OutputFolder() {
   }
 }
 
-}  // namespace takt::app
+}  // namespace takt
