@@ -16,7 +16,8 @@ void nap() {
 }  // namespace
 
 Status Accelerator::lend(std::span<std::byte> block) {
-  TAKT_ASSIGN(lent_.emplace_back(), device_->import_host(block));
+  TAKT_ASSIGN(std::unique_ptr<device::Memory> memory, device_->import_host(block));
+  lent_.push_back(std::move(memory));
   return {};
 }
 
@@ -46,7 +47,6 @@ Result<std::unique_ptr<Offload>> Offload::create(const std::shared_ptr<const pla
                                                  std::span<const std::size_t> chunks, std::shared_ptr<StateStore> state,
                                                  std::span<const std::size_t> segments) {
   device::Device& device = accelerator->device();
-  const bool copies = accelerator->exchange() == Exchange::kCopies;
   std::unique_ptr<Offload> out(new Offload(std::move(accelerator)));
   Placement placement;
   placement.device = &device;
@@ -58,10 +58,8 @@ Result<std::unique_ptr<Offload>> Offload::create(const std::shared_ptr<const pla
     ChunkInput& chunk = out->chunks_.emplace_back();
     chunk.slot = slot;
     chunk.bytes = d.tensors[d.inputs[slot]].bytes;
-    // In place one is kept for bytes that were not lent: profiling feeds stages from memory of its own.
-    for (int i = 0; i < (copies ? 2 : 1); ++i) {
-      TAKT_ASSIGN(chunk.buffers[i], device.allocate(chunk.bytes));
-    }
+    // In place it is for bytes that were not lent: profiling feeds stages from memory of its own.
+    TAKT_ASSIGN(chunk.buffer, device.allocate(chunk.bytes));
   }
   out->inputs_.resize(d.inputs.size());
   for (std::size_t slot = 0; slot < d.inputs.size(); ++slot) {
@@ -100,7 +98,7 @@ bool Offload::hand_over(std::span<const std::span<const std::byte>> chunks) {
     const std::span<const std::byte> bytes = chunks[i].first(input.bytes);
     const std::byte* there = copies ? nullptr : accelerator_->find(bytes);
     if (there == nullptr) {
-      std::byte* const buffer = input.buffers[copies ? jobs_ % 2 : 0]->data();
+      std::byte* const buffer = input.buffer->data();
       if (!copy(buffer, bytes.data(), bytes.size())) return false;
       there = buffer;
     }
@@ -123,7 +121,6 @@ Offload::Outcome Offload::run(std::span<const std::span<const std::byte>> chunks
   stream_->mark(*begin_);
   const bool taken = hand_over(chunks);
   stream_->mark(*end_);
-  ++jobs_;
   longest_launch_ = std::max(longest_launch_, host_now() - start);
   device::Progress progress = end_->poll();
   while (progress == device::Progress::kPending) {

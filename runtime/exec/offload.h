@@ -2,10 +2,9 @@
 // GPU.
 //
 //   in place  chunk ---------------------> segments ---------------------> results      one memory (Orin)
-//   copies    chunk --copy--> one of two --> segments --> results --copy--> results     a GPU with memory of its own
+//   copies    chunk --copy--> inputs --> segments --> results --copy--> results         a GPU with memory of its own
 //
 // In place, a kernel reads the chunk where its producer wrote it, through host memory that the device was shown once.
-// With copies the inputs alternate between two buffers, so that a late job's stay as they are.
 #pragma once
 
 #include <cstddef>
@@ -91,7 +90,7 @@ class Offload {
   struct ChunkInput {
     std::size_t slot = 0;
     std::uint64_t bytes = 0;
-    std::unique_ptr<device::Memory> buffers[2];  // where chunks are copied, in turn
+    std::unique_ptr<device::Memory> buffer;  // where chunks are copied
   };
 
   explicit Offload(std::shared_ptr<Accelerator> accelerator) : accelerator_(std::move(accelerator)) {}
@@ -105,7 +104,6 @@ class Offload {
   std::vector<Buffer> inputs_, outputs_;  // by slot
   std::unique_ptr<device::Event> begin_, end_;
   std::unique_ptr<device::Stream> stream_;  // last: its destruction waits for work on what stands above
-  std::uint64_t jobs_ = 0;
   std::uint64_t copied_bytes_ = 0;
   Duration longest_launch_, longest_on_device_;
 };

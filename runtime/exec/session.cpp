@@ -230,12 +230,11 @@ bool Session::may_start(std::size_t step, Duration elapsed) const {
 
 std::size_t Session::run() {
   if (stream_ != nullptr) {
-    for (std::size_t i = 0; i < segments(); ++i) {
-      if (!submit(*stream_, i)) break;
-    }
+    bool submitted = true;
+    for (std::size_t i = 0; i < segments() && submitted; ++i) submitted = submit(*stream_, i).has_value();
     const bool done = end_->wait() == device::Progress::kDone;
     in_flight_ = in_flight_ && !done;
-    return done && !refused_ ? steps() : 0;
+    return done && submitted ? steps() : 0;
   }
   const HostTime begin = worst_case_.empty() ? HostTime{} : host_now();
   const std::size_t count = steps();
