@@ -95,9 +95,14 @@ std::string ten_lines(const RunData& run) {
   };
   line("verdict", std::string(name_of(judgement.outcome)) +
                       (judgement.reasons.empty() ? std::string() : ": " + judgement.reasons.front()));
-  line("run", fmt::format("{}, {} drive, {}, {} hyperperiods of {:g} ms", run.pipeline_name,
-                          run.rig.drive.empty() ? "unknown" : run.rig.drive, run.mode, run.dispatch.hyperperiods_run,
-                          run.schedule.clock.hyperperiod.ms()));
+  std::string length = fmt::format(" of {:g} ms", run.schedule.clock.hyperperiod.ms());
+  if (!run.modes.empty()) {
+    length = " in modes " + run.modes.front().name;
+    for (const sched::ModeChange& change : run.dispatch.changes) length += ", " + run.modes[change.to].name;
+  }
+  line("run",
+       fmt::format("{}, {} drive, {}, {} hyperperiods{}", run.pipeline_name,
+                   run.rig.drive.empty() ? "unknown" : run.rig.drive, run.mode, run.dispatch.hyperperiods_run, length));
   line("chains", fmt::format("{} held, {} void, {} violated{}", judgement.held, judgement.void_count,
                              judgement.violated, share ? " (" + percent_text(*share) + " held)" : ""));
   const ChainJudgement* tightest = nullptr;

@@ -135,21 +135,39 @@ class Report {
     out += "<b>" + escaped(run_.rig.drive.empty() ? "drive of unknown origin" : run_.rig.drive + " drive") + "</b>";
     if (!run_.log_path.empty()) out += ", " + escaped(file_name(run_.log_path));
     out += fmt::format(
-        ", {} of {}, {}", plural(run_.dispatch.hyperperiods_run, "hyperperiod", "hyperperiods"), hyperperiod_text(),
+        ", {}{}, {}", plural(run_.dispatch.hyperperiods_run, "hyperperiod", "hyperperiods"),
+        one_hyperperiod() ? " of " + hyperperiod_text() : "",
         lockstep_ ? "lockstep (virtual time)" : fmt::format("{} at rate {:g}", escaped(run_.mode), run_.rate));
     out += ", " + escaped(run_.transport) + "</p>\n<nav>";
     for (const auto& [id, title] : sections_) out += "<a href=\"#" + id + "\">" + escaped(title) + "</a> ";
     return out + "</nav></header>\n";
   }
 
+  // Modes may have hyperperiods of other lengths.
+  [[nodiscard]] bool one_hyperperiod() const {
+    return std::all_of(run_.modes.begin(), run_.modes.end(), [this](const sched::ModeTable& mode) {
+      return mode.schedule.clock.hyperperiod == run_.schedule.clock.hyperperiod;
+    });
+  }
   [[nodiscard]] std::string hyperperiod_text() const {
     return fmt::format("{:g} ms", run_.schedule.clock.hyperperiod.ms());
   }
 
-  static std::string foot() {
-    return "<footer><p>Networks are compiled by takt itself: section Compiled graphs says which stages of this run are "
-           "one. LiDAR and radar detection are classical grid and clustering code in this version, fusion is a Kalman "
-           "tracker. The same facts for machines: report.json and junit.xml beside this file.</p></footer>\n";
+  // What kind of code the results came from.
+  [[nodiscard]] std::string foot() const {
+    std::string compiled, plain;
+    for (std::uint32_t s = 0; s < run_.stages.size(); ++s) {
+      const bool is_plan =
+          std::any_of(run_.plans.begin(), run_.plans.end(), [s](const PlanInfo& plan) { return plan.stage == s; });
+      std::string& list = is_plan ? compiled : plain;
+      list +=
+          (list.empty() ? "" : ", ") + escaped(run_.problem.stages[s].name) + " (" + escaped(run_.stages[s].type) + ")";
+    }
+    std::string text;
+    if (!compiled.empty()) text += "Graphs that takt compiled: " + compiled + ". ";
+    if (!plain.empty()) text += "Plain code: " + plain + ". ";
+    return "<footer><p>" + text +
+           "The same facts for machines: report.json and junit.xml beside this file.</p></footer>\n";
   }
 
   static std::string file_name(const std::string& path) {
@@ -335,7 +353,9 @@ class Report {
     if (stopped.ns > 0) text += (stolen.ns > 0 ? ", " : "") + ("<b>up to " + ms_text(stopped)) + "</b> process stopped";
     text += ". Keeping account costs " + fixed_text(static_cast<double>(run_.dispatch.accounting.ns) * 1e-3, 1) +
             " \u00b5s a job";
-    const auto span = static_cast<double>(run_.dispatch.hyperperiods_run) * run_.problem.hyperperiod.seconds();
+    std::int64_t last = 0;
+    for (const sched::JobRecord& record : run_.records) last = std::max(last, record.slot_end);
+    const double span = static_cast<double>(last) * 1e-9;
     if (run_.watch_cost.ns > 0 && span > 0) {
       text += " and " + fixed_text(100 * run_.watch_cost.seconds() / span, 2) + " % of a reserve core";
     }
@@ -494,7 +514,9 @@ class Report {
         "in the gaps." +
         std::string(lockstep_ ? " In lockstep a job takes exactly its budget." : ""));
     const auto drawing = [&](std::uint64_t hyperperiod, const std::string& what) {
-      return "<figure><figcaption><b>" + what + "</b>: hyperperiod " + std::to_string(hyperperiod) +
+      const std::string mode =
+          run_.modes.empty() ? "" : ", mode " + escaped(run_.modes[index_.planned(hyperperiod).stay->mode].name);
+      return "<figure><figcaption><b>" + what + "</b>: hyperperiod " + std::to_string(hyperperiod) + mode +
              "</figcaption><div class=\"wide-drawing\">" + gantt_svg(run_, index_, hyperperiod) + "</div></figure>\n";
     };
     if (chosen.typical == chosen.worst) {
@@ -623,52 +645,60 @@ class Report {
     HtmlTable table({{"stage", false},
                      {"variant", false},
                      {"jobs per hyperperiod", true},
-                     {"cores", true},
                      {"budget", true},
                      {"from", false},
                      {"p50", true},
                      {"p99", true},
                      {"max", true},
-                     {"budget / max", true}});
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      const sched::Choice& choice = run_.schedule.choices[s];
-      const Distribution& times = shown_times(s);
-      const Duration most = times.max();
-      std::string tightness = "\u2013";
-      if (!lockstep_ && most.ns > 0) {
-        const double ratio = choice.budget.time.ms() / most.ms();
-        tightness = fixed_text(ratio, 2) + (ratio > 2 ? " " + tag("loose", "open") : "");
+                     {"budget / max", true},
+                     {"unused", true}});
+    std::string histograms;
+    for (const BudgetUse& use : budget_uses(run_)) {
+      const sched::Stage& stage = run_.problem.stages[use.stage];
+      const std::string variant = stage.variants.size() > 1 ? ", " + stage.variants[use.variant].name : "";
+      const Distribution& times = shown_times(use);
+      std::string tightness = "\u2013", unused = "\u2013";
+      if (!lockstep_ && !times.empty() && times.max().ns > 0 && use.budget.time.ns > 0) {
+        tightness = fixed_text(use.budget.time.ms() / times.max().ms(), 2);
+        const double used = times.quantile(0.5).ms() / use.budget.time.ms();
+        unused = percent_text(std::max(0.0, 1 - used)) + (used < 0.5 ? " " + tag("loose", "open") : "");
       }
-      const std::string type = s < run_.stages.size() ? run_.stages[s].type : "";
-      table.row({escaped(run_.problem.stages[s].name) + "<br><span class=\"muted small\">" + escaped(type) + "</span>",
-                 s < run_.stages.size() ? escaped(run_.stages[s].variant) : "", std::to_string(choice.rate),
-                 std::to_string(choice.budget.cores), ms_text(choice.budget.time),
-                 escaped(provenance_text(choice.budget)), ms_text(times.quantile(0.5)), ms_text(times.quantile(0.99)),
-                 ms_text(most), tightness});
+      const auto figure = [&](Duration d) { return times.empty() ? "\u2013" : ms_text(d); };
+      const std::string type = use.stage < run_.stages.size() ? run_.stages[use.stage].type : "";
+      table.row({escaped(stage.name) + "<br><span class=\"muted small\">" + escaped(type) + "</span>",
+                 escaped(stage.variants[use.variant].name) + "<br><span class=\"muted small\">" +
+                     plural(static_cast<std::uint64_t>(use.budget.cores), "core", "cores") + "</span>",
+                 jobs_of(use), ms_text(use.budget.time), escaped(provenance_text(use.budget)),
+                 figure(times.quantile(0.5)), figure(times.quantile(0.99)), figure(times.max()), tightness, unused});
+      if (times.empty()) continue;
+      histograms += "<figure><figcaption><b>" + escaped(stage.name) + "</b>" + escaped(variant) + ", " +
+                    plural(times.sorted.size(), "job", "jobs") + ", logarithmic bins</figcaption>" +
+                    histogram_svg(times, use.budget.time, use.stage, stage.name + variant + " times") + "</figure>\n";
     }
     std::string text = lead(
         lockstep_
             ? "Lockstep gives no wall times: shown is the CPU time of all workers of a job, which is not judged."
             : "Wall time of a job from its actual start to its completion, beside its budget. Tightness on a drive "
-              "is printed, not judged; a budget more than twice the measured maximum is flagged as loose.");
-    text += table.html() + "<div class=\"grid\">";
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      const auto stage = static_cast<std::uint32_t>(s);
-      text += "<figure><figcaption><b>" + escaped(run_.problem.stages[s].name) + "</b>, " +
-              plural(shown_times(s).sorted.size(), "job", "jobs") + ", logarithmic bins</figcaption>" +
-              histogram_svg(shown_times(s), run_.schedule.choices[s].budget.time, stage,
-                            run_.problem.stages[s].name + " times") +
-              "</figure>\n";
-    }
-    text += "</div>";
+              "is printed, not judged; a budget of which the median job leaves more than half unused is flagged as "
+              "loose.");
+    text += table.html() + "<div class=\"grid\">" + histograms + "</div>";
     for (const std::string& note : run_.schedule_notes)
       text += "<p class=\"small muted\">Note: " + escaped(note) + "</p>";
     section("budgets", "Budgets and measured times", text);
   }
 
-  [[nodiscard]] const Distribution& shown_times(std::size_t stage) const {
-    return lockstep_ ? stages_[stage].cpu : stages_[stage].run;
+  // In a hyperperiod of each mode that admits the budget.
+  [[nodiscard]] std::string jobs_of(const BudgetUse& use) const {
+    if (use.admitted.empty()) return "degraded to";
+    std::string text;
+    for (const BudgetUse::Admitted& in : use.admitted) {
+      if (run_.modes.empty()) return std::to_string(in.jobs);
+      text += (text.empty() ? "" : "<br>") + fmt::format("{}: {}", escaped(run_.modes[in.mode].name), in.jobs);
+    }
+    return text;
   }
+
+  [[nodiscard]] const Distribution& shown_times(const BudgetUse& use) const { return lockstep_ ? use.cpu : use.run; }
 
   void jobs() {
     std::vector<HtmlTable::Column> columns{{"stage", false}, {"jobs", true}};
@@ -719,24 +749,17 @@ class Report {
                      {"page faults", true},
                      {"major", true},
                      {"waited", true},
-                     {"lost its core", true},
-                     {"unused budget", true}});
+                     {"lost its core", true}});
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       const StageStatistics& f = stages_[s];
-      std::string unused = "\u2013";
-      const Duration budget = run_.schedule.choices[s].budget.time;
-      if (!lockstep_ && !f.run.empty() && budget.ns > 0) {
-        const double used = f.run.quantile(0.5).ms() / budget.ms();
-        unused = percent_text(std::max(0.0, 1 - used)) + (used < 0.5 ? " " + tag("loose", "open") : "");
-      }
       table.row({escaped(run_.problem.stages[s].name), ms_text(f.cpu.quantile(0.5)), ms_text(f.cpu.max()),
                  count_text(f.page_faults), count_cell(f.major_faults_after_warmup), count_text(f.voluntary_switches),
-                 count_cell(f.involuntary_switches), unused});
+                 count_cell(f.involuntary_switches)});
     }
     return "<h3>What the jobs used</h3>" +
            lead(
                "CPU time of all workers of a job; page faults and switches of the workers over all jobs (major: after "
-               "warm-up); unused: the share of the budget that the median job left.") +
+               "warm-up).") +
            table.html();
   }
 
@@ -934,8 +957,7 @@ class Report {
   }
 
   void digests() {
-    HtmlTable topics(
-        {{"topic", false}, {"chunks", true}, {"digest", false}, {"compared with the checked-in digests", false}});
+    HtmlTable topics({{"topic", false}, {"chunks", true}, {"digest", false}, {"compared", false}});
     for (const TopicDigest& d : run_.digests) {
       std::string compared = tag("not asked", "");
       if (d.compared == "equal") compared = tag("equal", "ok");
@@ -953,7 +975,9 @@ class Report {
     inputs.row({"schedule", "", "<code class=\"hash\">" + run_.schedule.hash().hex() + "</code>"});
     section("digests", "Digests",
             lead("One digest per topic over every published chunk in job order (payload and identity fields), and the "
-                 "inputs that decide them: equal inputs give equal bytes, whatever the load or the machine's speed.") +
+                 "inputs that decide them: equal inputs give equal bytes, whatever the load or the machine's speed. "
+                 "<em>Compared</em> with those of a file (<code>--digests</code>) or of the run that was repeated "
+                 "(<code>--reproduce</code>).") +
                 topics.html() + "<h3>Inputs</h3>" + inputs.html());
   }
 
@@ -1021,7 +1045,7 @@ class Report {
     entry("fill", "before the pipeline was full, and after the log's last sample");
     entry("slot", "wake-up window w + budget + publish window p on a core");
     entry("budget", "wall time a job may take from its actual start (host clock)");
-    entry("hyperperiod", "length of the table, " + hyperperiod_text());
+    entry("hyperperiod", "length of the table" + (one_hyperperiod() ? ", " + hyperperiod_text() : " of a mode"));
     entry("late start / overrun / late",
           "began later than w / took longer than the budget / published after the slot's end");
     entry("missing / skipped", "a required input was absent at the latch / the job was not started");

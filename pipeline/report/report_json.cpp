@@ -126,7 +126,29 @@ Json times_json(const Distribution& d) {
           {"max_ns", d.max().ns}};
 }
 
-Json stage_json(const RunData& run, std::size_t index, const StageStatistics& figures) {
+// Every budget that jobs of the stage may run under, with their times.
+Json budgets_json(const RunData& run, std::size_t stage, const std::vector<BudgetUse>& uses) {
+  Json out = Json::array();
+  for (const BudgetUse& use : uses) {
+    if (use.stage != stage) continue;
+    Json admitted = Json::array();
+    for (const BudgetUse::Admitted& in : use.admitted) {
+      admitted.push_back({{"mode", run.modes.empty() ? Json(nullptr) : Json(run.modes[in.mode].name)},
+                          {"jobs_per_hyperperiod", in.jobs}});
+    }
+    out.push_back({{"variant", run.problem.stages[stage].variants[use.variant].name},
+                   {"cores", use.budget.cores},
+                   {"budget_ns", use.budget.time.ns},
+                   {"provenance", sched::name_of(use.budget.provenance)},
+                   {"admitted", std::move(admitted)},
+                   {"run", times_json(use.run)},
+                   {"cpu", times_json(use.cpu)}});
+  }
+  return out;
+}
+
+Json stage_json(const RunData& run, std::size_t index, const StageStatistics& figures,
+                const std::vector<BudgetUse>& uses) {
   const sched::Choice& choice = run.schedule.choices[index];
   const sched::Budget& budget = choice.budget;
   Json out;
@@ -148,6 +170,7 @@ Json stage_json(const RunData& run, std::size_t index, const StageStatistics& fi
   out["tightness"] = run.mode != "lockstep" && figures.run.max().ns > 0
                          ? Json(static_cast<double>(budget.time.ns) / static_cast<double>(figures.run.max().ns))
                          : Json(nullptr);
+  out["budgets"] = budgets_json(run, index, uses);
   out["run"] = times_json(figures.run);
   out["cpu"] = times_json(figures.cpu);
   out["start_error"] = times_json(figures.start);
@@ -457,6 +480,23 @@ Json plans_json(const RunData& run) {
 
 }  // namespace
 
+namespace {
+
+// The kinds of graphs that stages of this run are.
+Json compiled_graphs(const RunData& run) {
+  Json out = Json::array();
+  for (const auto& [type, kind] : {std::pair{"camera_network", "detection"}, std::pair{"lidar_network", "sparse voxel"},
+                                   std::pair{"fusion_tracker", "fusion"}}) {
+    const auto of_type = [&run, type = type](const PlanInfo& plan) {
+      return plan.stage < run.stages.size() && run.stages[plan.stage].type == type;
+    };
+    if (std::any_of(run.plans.begin(), run.plans.end(), of_type)) out.push_back(kind);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<std::string> commands_to_try(const RunData& run) {
   std::vector<std::string> out;
   if (!run.command.empty()) out.push_back(run.command);
@@ -481,9 +521,7 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
                 {"rig", run.rig.name},
                 {"hyperperiods", run.dispatch.hyperperiods_run},
                 {"interrupted", run.interrupted},
-                {"compiled_graphs", Json::array()}};
-  // Of the three kinds, networks that detect are the ones that are compiled so far.
-  if (!run.plans.empty()) out["run"]["compiled_graphs"].push_back("detection");
+                {"compiled_graphs", compiled_graphs(run)}};
   const RecordIndex index(run);
   out["chains"] = Json::array();
   for (std::size_t i = 0; i < judgement.chains.size(); ++i) {
@@ -491,7 +529,8 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
   }
   out["exceptions"] = exceptions_json(run, judgement);
   out["stages"] = Json::array();
-  for (std::size_t i = 0; i < stages.size(); ++i) out["stages"].push_back(stage_json(run, i, stages[i]));
+  const std::vector<BudgetUse> uses = budget_uses(run);
+  for (std::size_t i = 0; i < stages.size(); ++i) out["stages"].push_back(stage_json(run, i, stages[i], uses));
   out["plans"] = plans_json(run);
   out["misses"] = misses_json(run, judgement);
   out["fill_jobs"] = judgement.fill_jobs;

@@ -68,14 +68,69 @@ std::vector<StageStatistics> stage_statistics(const RunData& run) {
   return out;
 }
 
-std::vector<CoreShare> core_shares(const RunData& run) {
-  std::vector<CoreShare> out(run.problem.board.cores.size());
-  const auto ticks = static_cast<double>(run.schedule.clock.ticks);
-  for (const sched::Slot& slot : run.schedule.slots) {
-    for (const std::uint32_t core : slot.cores) {
-      if (core < out.size() && ticks > 0) out[core].planned += static_cast<double>(slot.end - slot.start) / ticks;
+std::vector<BudgetUse> budget_uses(const RunData& run) {
+  const std::vector<sched::ModeTable> tables =
+      run.modes.empty() ? std::vector<sched::ModeTable>{sched::only_table(run.problem, run.schedule)} : run.modes;
+  std::vector<BudgetUse> out;
+  const auto use = [&out](std::uint32_t stage, std::uint32_t variant, const sched::Budget& budget) -> BudgetUse& {
+    for (BudgetUse& known : out) {
+      if (known.stage == stage && known.variant == variant && known.budget.cores == budget.cores) return known;
+    }
+    return out.emplace_back(BudgetUse{stage, variant, budget, {}, {}, {}});
+  };
+  for (std::uint32_t s = 0; s < run.problem.stages.size(); ++s) {
+    for (std::uint32_t m = 0; m < tables.size(); ++m) {
+      const sched::Choice& choice = tables[m].schedule.choices[s];
+      if (tables[m].runs(s)) use(s, choice.variant, choice.budget).admitted.push_back({m, choice.rate});
+    }
+    for (const sched::ModeTable& table : tables) {
+      if (!table.runs(s) || !table.degraded[s]) continue;
+      for (const sched::Budget& budget : run.problem.stages[s].variants[*table.degraded[s]].budgets) {
+        if (budget.cores == table.schedule.choices[s].budget.cores) use(s, *table.degraded[s], budget);
+      }
     }
   }
+  std::vector<std::vector<Duration>> times(out.size()), cpu(out.size());
+  for (const JobRecord& record : run.records) {
+    if (record.actual_start == kNever || record.completion == kNever) continue;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (out[i].stage != record.stage || out[i].variant != record.variant ||
+          out[i].budget.cores != static_cast<int>(record.cores)) {
+        continue;
+      }
+      times[i].push_back({record.completion - record.actual_start});
+      cpu[i].push_back({record.cpu_ns});
+    }
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i].run = distribution(std::move(times[i]));
+    out[i].cpu = distribution(std::move(cpu[i]));
+  }
+  return out;
+}
+
+std::vector<CoreShare> core_shares(const RunData& run) {
+  std::vector<CoreShare> out(run.problem.board.cores.size());
+  // Over all hyperperiods, each with the table of its mode.
+  const RecordIndex index(run);
+  const std::vector<Stay>& stays = index.stays();
+  double all = 0;
+  for (std::size_t i = 0; i < stays.size(); ++i) {
+    const std::uint64_t end = i + 1 < stays.size() ? stays[i + 1].first_hyperperiod : run.dispatch.hyperperiods_run;
+    if (end <= stays[i].first_hyperperiod) continue;
+    const sched::Schedule& table = index.table(stays[i]);
+    const auto ticks = static_cast<double>(table.clock.ticks);
+    const double length = static_cast<double>(end - stays[i].first_hyperperiod) * table.clock.hyperperiod.seconds();
+    all += length;
+    for (const sched::Slot& slot : table.slots) {
+      for (const std::uint32_t core : slot.cores) {
+        if (core < out.size() && ticks > 0) {
+          out[core].planned += length * static_cast<double>(slot.end - slot.start) / ticks;
+        }
+      }
+    }
+  }
+  for (CoreShare& core : out) core.planned = all > 0 ? core.planned / all : 0;
   for (std::size_t i = 0; i < out.size() && i < run.dispatch.core_busy.size(); ++i) {
     out[i].busy = run.dispatch.core_busy[i];
   }

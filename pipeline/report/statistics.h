@@ -33,8 +33,23 @@ struct StageStatistics {
 // By stage of the problem.
 std::vector<StageStatistics> stage_statistics(const RunData& run);
 
+// A budget that jobs of a stage run under: that of a variant on so many cores, as tables admit it or as the variant to
+// which the stage degrades.
+struct BudgetUse {
+  std::uint32_t stage = 0, variant = 0;
+  sched::Budget budget;
+  struct Admitted {
+    std::uint32_t mode = 0;
+    std::int64_t jobs = 0;  // in a hyperperiod
+  };
+  std::vector<Admitted> admitted;  // none: only degraded to
+  Distribution run, cpu;           // as in StageStatistics, of its jobs
+};
+// By stage, then in the order of the modes that have them first. Without modes, mode 0 is the run's table.
+std::vector<BudgetUse> budget_uses(const RunData& run);
+
 struct CoreShare {
-  double planned = 0;  // share of the hyperperiod covered by slots
+  double planned = 0;  // share of the run's hyperperiods covered by slots
   double busy = 0;     // measured share; 0 in lockstep
 };
 // By core of the board.
