@@ -89,6 +89,9 @@ struct Admitted {
 // Loads, applies budgets and what-ifs, synthesizes, and lets the independent validator check the table.
 Result<Admitted> admit(const ScheduleOptions& options);
 
+// kUsage: what `option` asks of a pipeline has no meaning for one with modes; says what to do.
+Error about_one_table(const pipeline::PipelineConfig& config, const std::string& option);
+
 // The folder that holds configs/ and replay_data/: beside the executable's build folder, or TAKT_HOME.
 Result<std::string> shipped_folder();
 

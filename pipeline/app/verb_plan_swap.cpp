@@ -106,11 +106,7 @@ Error with_advice(Error error) {
 // Asks the admitted table of a pipeline.
 Result<std::function<Status(const plan::Plan&, const PlanBudget&)>> table_of(const SwapOptions& options) {
   TAKT_ASSIGN(Admitted admitted, admit(options.schedule));
-  if (admitted.config.modes) {
-    return fail(Code::kUsage, options.schedule.pipeline +
-                                  " has modes; a swap is judged against one table: name a file "
-                                  "without 'modes'");
-  }
+  if (admitted.config.modes) return fail(about_one_table(admitted.config, "a swap"));
   std::vector<std::string> names;
   for (const sched::Stage& stage : admitted.config.problem.stages) names.push_back(stage.name);
   const auto stage = std::find(names.begin(), names.end(), options.stage);
@@ -136,17 +132,17 @@ Status swap(const SwapOptions& options) {
   TAKT_ASSIGN(const PlanPointer old_plan, plan::Plan::load(options.old_plan));
   TAKT_ASSIGN(const PlanPointer new_plan, plan::Plan::load(options.new_plan));
   TAKT_RETURN_IF_ERROR(exec::keeps_interface(*old_plan, *new_plan));
+  SwappableSession::Reserve reserve;
+  if (!options.stage.empty()) {
+    TAKT_ASSIGN(reserve.admits, table_of(options));
+  }
   TAKT_ASSIGN(const PlanBudget old_budget, quick_budget(old_plan));
   TAKT_ASSIGN(const PlanBudget new_budget, quick_budget(new_plan));
-  SwappableSession::Reserve reserve;
   reserve.arena_bytes = std::max(old_plan->description().arena_bytes, new_plan->description().arena_bytes);
   reserve.weight_bytes =
       std::max(plan::weight_bytes(old_plan->description()), plan::weight_bytes(new_plan->description()));
   reserve.slot = options.slot_ms > 0 ? duration_of(options.slot_ms) : std::max(old_budget.job, new_budget.job);
   reserve.maintenance = duration_of(options.maintenance_ms);
-  if (!options.stage.empty()) {
-    TAKT_ASSIGN(reserve.admits, table_of(options));
-  }
   auto created = SwappableSession::create(old_plan, old_budget, reserve);
   if (!created) return fail(with_advice(std::move(created).error()));
   const std::unique_ptr<SwappableSession> stage = *std::move(created);

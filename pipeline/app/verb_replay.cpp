@@ -218,7 +218,7 @@ Result<Prepared> prepare(const Options& options) {
     }
     out.modes.push_back(sched::only_table(out.admitted.config.problem, schedule));
   } else if (!options.gang.empty() || options.baselines) {
-    return fail(Code::kUsage, "'" + admitted.config.name + "' has modes; --gang and --baselines are about one table");
+    return fail(about_one_table(admitted.config, options.baselines ? "--baselines" : "--gang"));
   }
   if (!options.faults.empty()) {
     std::vector<std::string> modes;
@@ -438,6 +438,15 @@ int run(const Options& options) {
   controls.keys = ReplayKeys::available();
   if (options.paused && !(options.lockstep && controls.keys)) {
     return report_error({Code::kUsage, "--paused needs --lockstep and a terminal, whose keys go on"});
+  }
+  if (options.transport == "local") {
+    for (const auto& [given, option] :
+         {std::pair{options.exported, "--export"}, std::pair{options.roudi == "external", "--roudi external"}}) {
+      if (!given) continue;
+      return report_error({Code::kUsage, std::string(option) +
+                                             " is about other processes, which --transport local keeps "
+                                             "out: leave one of them out"});
+    }
   }
   Options placed = options;
   if (Result<pipeline::DevicePlace> device = open_device(options.device, options.device_memory); device) {

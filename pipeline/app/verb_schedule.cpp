@@ -144,12 +144,34 @@ Result<sched::Answer> judged_answer(const sched::Problem& problem, const sched::
   return answer;
 }
 
+// A table that expects the stamps of a sensor at their place begins a drain behind the mode before, and in that time
+// they should come round to it.
+void warn_of_drain(const sched::ModeSpec& mode, std::vector<std::string>& notes) {
+  constexpr Duration kRounding = microseconds(1);  // of periods like a thirtieth of a second
+  for (const sched::Sensor& sensor : mode.problem.sensors) {
+    if (!sensor.phase) continue;
+    const Duration over{mode.entry_drain.ns % sensor.period.ns};
+    const Duration off = std::min(over, sensor.period - over);
+    if (off <= kRounding) continue;
+    const Duration up = mode.entry_drain - over + sensor.period;
+    char text[512];
+    std::snprintf(text, sizeof text,
+                  "entry_drain_ms of %.3f is no whole number of periods of sensor '%s' (%.3f ms): its stamps come "
+                  "%.3f ms off their place in this table, and what uses them is void until they are back; declare %.3f "
+                  "or %.3f",
+                  mode.entry_drain.ms(), sensor.name.c_str(), sensor.period.ms(), off.ms(),
+                  (mode.entry_drain - over).ms(), up.ms());
+    notes.emplace_back(text);
+  }
+}
+
 Result<std::vector<sched::Answer>> answers_of(const sched::ModeSet& set, const std::string& other_machine,
                                               const sched::SynthesisOptions& search) {
   std::vector<sched::Answer> out;
   for (const sched::ModeSpec& mode : set.modes) {
     TAKT_ASSIGN(sched::Answer answer, judged_answer(mode.problem, search));
     if (!other_machine.empty()) answer.notes.push_back(other_machine);
+    warn_of_drain(mode, answer.notes);
     out.push_back(std::move(answer));
   }
   return out;
@@ -251,16 +273,10 @@ void write_bundle_of(Outputs& outputs, const pipeline::PipelineConfig& config,
 // Every mode, every permitted change.
 int run_modes(const Asked& asked, const Options& options) {
   const sched::ModeSet& set = *asked.config.modes;
-  for (const std::string& one_table : {options.certificate, options.check}) {
-    if (one_table.empty()) continue;
-    return report_error(
-        {Code::kUsage,
-         "'" + asked.config.name + "' has modes; a certificate is of one table: ask for a file without 'modes'"});
-  }
-  if (options.scale || !options.baselines.empty()) {
-    return report_error({Code::kUsage, "'" + asked.config.name + "' has modes; " +
-                                           (options.scale ? "--scale" : "--baseline") +
-                                           " is about one table: ask for a file without 'modes'"});
+  for (const auto& [given, option] :
+       {std::pair{!options.certificate.empty(), "--certificate"}, std::pair{!options.check.empty(), "--check"},
+        std::pair{options.scale, "--scale"}, std::pair{!options.baselines.empty(), "--baseline"}}) {
+    if (given) return report_error(about_one_table(asked.config, option));
   }
   const Result<std::vector<sched::Answer>> answered = answers_of(set, asked.other_machine, search_of(options));
   if (!answered) return report_error(answered.error());
@@ -449,6 +465,11 @@ void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positio
       ->check(count_in(0, std::numeric_limits<std::uint64_t>::max()));
   verb.add_option("--nodes", options.nodes, "limit of the search in positions tried: the answer is the same everywhere")
       ->check(count_in(1, std::numeric_limits<std::uint64_t>::max()));
+}
+
+Error about_one_table(const pipeline::PipelineConfig& config, const std::string& option) {
+  return {Code::kUsage, "'" + config.name + "' has modes, and " + option + " is about one table\n  -> ask a copy of " +
+                            config.file + " without 'modes' (and without stages that degrade to a mode)"};
 }
 
 Result<Admitted> admit(const ScheduleOptions& options) {

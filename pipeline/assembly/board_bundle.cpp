@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "pipeline/assembly/runner.h"
 
@@ -44,60 +45,33 @@ std::vector<std::string> stage_names(const std::vector<AdmittedMode>& modes) {
   return names;
 }
 
-// A topic holds what the mode that takes most of it takes.
-void join(std::vector<transport::TopicSpec>& all, const std::vector<transport::TopicSpec>& more) {
-  for (const transport::TopicSpec& topic : more) {
-    const auto at = std::find_if(all.begin(), all.end(), [&](const auto& t) { return t.name == topic.name; });
-    if (at == all.end()) {
-      all.push_back(topic);
-      continue;
-    }
-    at->payload_capacity = std::max(at->payload_capacity, topic.payload_capacity);
-    at->loans = std::max(at->loans, topic.loans);
-    for (const transport::SubscriberSpec& subscriber : topic.subscribers) {
-      const auto own = std::find_if(at->subscribers.begin(), at->subscribers.end(),
-                                    [&](const auto& s) { return s.name == subscriber.name; });
-      if (own == at->subscribers.end()) {
-        at->subscribers.push_back(subscriber);
-        continue;
-      }
-      own->queue_depth = std::max(own->queue_depth, subscriber.queue_depth);
-      own->held = std::max(own->held, subscriber.held);
-    }
-  }
-}
-
-// Index into a list by name; one that is not there is a fault of the caller.
-template <class List>
-Result<std::size_t> index_of(const List& list, const std::string& name) {
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].name == name) return i;
-  }
-  return fail(Code::kInternal, "the pipeline has no '" + name + "' that a mode names");
-}
-
+// Topics and pools as a run has them that may change between all modes: over a change, jobs of both tables are in
+// flight.
 Status add_transport(const PipelineConfig& config, const std::vector<AdmittedMode>& modes, Bundle& out) {
-  for (const AdmittedMode& mode : modes) {
-    // The pipeline as this mode sees it: its stages only, each in the variant that was chosen.
-    PipelineConfig own = config;
-    own.problem = *mode.problem;
-    own.stages.clear();
-    std::vector<std::uint64_t> output_bytes;
-    for (std::size_t s = 0; s < mode.problem->stages.size(); ++s) {
-      const sched::Stage& planned = mode.problem->stages[s];
-      const std::string& variant = planned.variants[mode.schedule->choices[s].variant].name;
-      TAKT_ASSIGN(const std::size_t stage, index_of(config.stages, planned.name));
-      TAKT_ASSIGN(const std::size_t chosen, index_of(config.problem.stages[stage].variants, variant));
-      TAKT_ASSIGN(const auto code, config.create(stage, chosen));
-      output_bytes.push_back(code->output_bytes());
-      own.stages.push_back(config.stages[stage]);
-    }
-    join(out.topics, plan_transport(own, {sched::only_table(own.problem, *mode.schedule)}, output_bytes,
-                                    transport::Backend::kIceoryxEmbedded, false, 0)
-                         .topics);
+  std::vector<sched::ModeTable> tables;
+  if (!config.modes) {
+    tables.push_back(sched::only_table(config.problem, *modes.front().schedule));
+  } else {
+    std::vector<sched::Schedule> schedules;
+    for (const AdmittedMode& mode : modes) schedules.push_back(*mode.schedule);
+    TAKT_ASSIGN(tables, sched::tables_of(config.problem, *config.modes, schedules));
   }
-  transport::TransportSpec spec;
-  spec.topics = out.topics;
+  std::vector<std::uint64_t> output_bytes(config.stages.size(), 0);
+  for (std::size_t s = 0; s < config.stages.size(); ++s) {
+    std::set<std::uint32_t> variants;
+    for (const sched::ModeTable& table : tables) {
+      if (!table.runs(s)) continue;
+      variants.insert(table.schedule.choices[s].variant);
+      if (table.degraded[s]) variants.insert(*table.degraded[s]);
+    }
+    for (const std::uint32_t variant : variants) {
+      TAKT_ASSIGN(const auto code, config.create(s, variant));
+      output_bytes[s] = std::max(output_bytes[s], code->output_bytes());
+    }
+  }
+  const transport::TransportSpec spec =
+      plan_transport(config, tables, output_bytes, transport::Backend::kIceoryxEmbedded, false, 0);
+  out.topics = spec.topics;
   TAKT_ASSIGN(out.pools, transport::plan_pools(spec));
   return {};
 }

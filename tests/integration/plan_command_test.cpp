@@ -157,6 +157,10 @@ TEST_F(PlanCommand, APlanIsExchangedOrRefusedInWords) {
   // What cannot be exchanged at all is said before what it would cost.
   EXPECT_THAT(takt({"plan", "swap", path("net.plan"), path("l.plan"), "--maintenance-ms", "0.001"}).err,
               HasSubstr("input 0 ('image') has another type or shape"));
+  const Answer modes = takt({"plan", "swap", path("net.plan"), path("plain.plan"), "--stage", "camera_detect",
+                             "--pipeline", std::string(TAKT_SOURCE_DIR) + "/configs/pipelines/sim_modes.yaml"});
+  EXPECT_EQ(modes.code, 2);
+  EXPECT_THAT(modes.err, HasSubstr("has modes, and a swap is about one table"));
 }
 
 // Neither the ONNX file nor the weights that lie beside it.

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "pipeline/bundle/bundle.h"
+#include "pipeline/report/run_folder.h"
 #include "tests/integration/program.h"
 
 namespace {
@@ -82,6 +83,46 @@ TEST_F(Schedule, PoliciesAndModesThatCouldDoNothingAreRefusedWithTheirPlace) {
   EXPECT_EQ(
       answer("sim", "sim_camera_lite.yaml, budgets: [{ cores: 1,", "sim_camera_lite.yaml, budgets: [{ cores: 2,").code,
       0);
+}
+
+// Over a change jobs of both tables are in flight: a bundle has the pools that a run over all modes has.
+TEST_F(Schedule, PoolsOfABundleAreThoseOfARunOverAllModes) {
+  const std::string modes = kRoot + "/configs/pipelines/sim_modes.yaml";
+  ASSERT_EQ(takt({"schedule", modes, "--bundle", path("modes.bundle")}).code, 0);
+  const takt::Result<takt::pipeline::Bundle> bundle = takt::pipeline::load_bundle(path("modes.bundle"));
+  ASSERT_TRUE(bundle) << bundle.error().message;
+  const Answer ran = takt({"replay", modes, kRoot + "/replay_data/city.mcap", "-o", path("run"), "--transport", "local",
+                           "--duration", "0.2", "-q"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const takt::Result<takt::pipeline::RunData> run = takt::pipeline::load_run(path("run"));
+  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_EQ(bundle->pools.pools.size(), run->pools.pools.size());
+  for (std::size_t i = 0; i < run->pools.pools.size(); ++i) {
+    EXPECT_EQ(bundle->pools.pools[i].topics, run->pools.pools[i].topics);
+    EXPECT_EQ(bundle->pools.pools[i].chunk_bytes, run->pools.pools[i].chunk_bytes);
+    EXPECT_EQ(bundle->pools.pools[i].chunks, run->pools.pools[i].chunks);
+  }
+}
+
+// A drain after which the stamps of a sensor are not where the table expects them.
+TEST_F(Schedule, WarnsOfADrainThatMovesASensorOffItsPhase) {
+  const std::string text = slurp(kRoot + "/configs/schedules/day_and_night.yaml");
+  const auto with_drain = [&](const std::string& ms) {
+    std::string changed = text;
+    for (const auto& [from, to] : {std::pair<std::string, std::string>{"../boards", kRoot + "/configs/boards"},
+                                   {"drain_ms: 0", "drain_ms: " + ms}}) {
+      EXPECT_NE(changed.find(from), std::string::npos) << from;
+      changed.replace(changed.find(from), from.size(), to);
+    }
+    std::ofstream(path("drained.yaml")) << changed;
+    return takt({"schedule", path("drained.yaml")});
+  };
+  const Answer warned = with_drain("40");
+  EXPECT_EQ(warned.code, 0) << warned.err;
+  EXPECT_THAT(warned.out, HasSubstr("entry_drain_ms of 40.000 is no whole number of periods of sensor 'camera' "
+                                    "(33.333 ms): its stamps come 6.667 ms off"));
+  EXPECT_THAT(warned.out, HasSubstr("declare 33.333 or 66.667"));
+  EXPECT_THAT(with_drain("100").out, ::testing::Not(HasSubstr("entry_drain_ms of")));
 }
 
 // Every mode that has what a change names takes it, and a figure that one of them cannot have is refused by its name.
