@@ -32,10 +32,11 @@ Result<std::shared_ptr<device::Device>> gpu(int ordinal) {
 #if defined(TAKT_CUDA)
   auto opened = device::cuda(ordinal);
   if (opened) return std::shared_ptr<device::Device>(*std::move(opened));
-  return fail(Code::kUsage, "--device cuda: " + opened.error().message + "; leave --device out to run on the CPU");
+  return fail(Code::kEnvironment,
+              "--device cuda: " + opened.error().message + "; leave --device out to run on the CPU");
 #else
   (void)ordinal;
-  return fail(Code::kUsage,
+  return fail(Code::kEnvironment,
               "--device cuda: this program was built without a CUDA toolkit (docs/cuda.md); leave --device out to run "
               "on the CPU");
 #endif
@@ -45,7 +46,7 @@ Result<std::shared_ptr<device::Device>> harness() {
 #if defined(TAKT_CUDA_HOST)
   return std::shared_ptr<device::Device>(device::CudaHost::create(kernels::cuda::simt::launch_of, {.seed = 1}));
 #else
-  return fail(Code::kUsage,
+  return fail(Code::kEnvironment,
               "--device cuda-host: this program was built without the harness that runs CUDA kernels on the CPU; "
               "build with -DTAKT_BUILD_TESTS=ON");
 #endif
@@ -72,7 +73,7 @@ Result<pipeline::DevicePlace> open_device(const std::string& name, const std::st
     if (place.device->unsupported(target) == nullptr) break;
   }
   if (const char* reason = place.device->unsupported(place.target)) {
-    return fail(Code::kUsage, "--device " + name + ": takt has no kernels for it: " + reason);
+    return fail(Code::kEnvironment, "--device " + name + ": takt has no kernels for it: " + reason);
   }
   const bool in_place = memory.empty() ? place.device->properties().shares_memory : memory == "in-place";
   place.exchange = in_place ? exec::Exchange::kInPlace : exec::Exchange::kCopies;

@@ -9,7 +9,8 @@
 namespace takt::app {
 
 // "cpu" (nothing beside the cores), "cuda" or "cuda:N", "cuda-host". `memory`: "in-place", "copied", or "" for what the
-// device is made for. kUsage: no such device, one that this build was made without, or a GPU that is not there.
+// device is made for. kUsage: no such name. kEnvironment: a GPU that is not there or has no driver, one that takt has
+// no kernels for, a device that this program was built without.
 Result<pipeline::DevicePlace> open_device(const std::string& name, const std::string& memory);
 
 }  // namespace takt::app

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 ok, 1 gate failed (infeasible, undecided, violated, differs), 2 usage, 3 input, 4 configuration,\n"
-    "5 environment, 130 interrupted with a partial report.";
+    "5 environment, 70 an error of takt itself, 130 interrupted with a partial report.";
 
 // CLI11 says only that a subcommand is required; a newcomer wants the nearest word.
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {

@@ -68,6 +68,10 @@ Result<int> run(const Options& options) {
   data.command = "takt-board " + options.bundle + " " + options.log + " -o " + options.out;
   TAKT_ASSIGN(const Digest digest, digest_file(options.bundle));
   data.inputs.push_back({"bundle", options.bundle, digest});
+  // What it was made of: takt replay --reproduce tells by these that it has the same.
+  for (const pipeline::BundleSource& source : bundle.sources) {
+    data.inputs.push_back({source.role, options.bundle, source.digest});
+  }
   TAKT_RETURN_IF_ERROR(pipeline::write_run_folder(data, options.out));
   folder.keep();
   const pipeline::Judgement judgement = pipeline::judge(data);

@@ -325,13 +325,13 @@ Status write_results_mcap(const RunData& run, const std::string& path) {
 }
 
 Status read_records_mcap(RunData& run, const std::string& path) {
-  TAKT_ASSIGN(const auto log, named(sensors::open_log(path), path));
+  TAKT_ASSIGN(const auto log, sensors::open_log(path));
   std::vector<std::string> topics;
   for (const sched::Stage& stage : run.problem.stages) topics.push_back("/jobs/" + stage.name + "/takt");
   log->select(topics);
   run.records.clear();
   while (true) {
-    TAKT_ASSIGN(const auto message, named(log->next(), path));
+    TAKT_ASSIGN(const auto message, log->next());
     if (!message) break;
     TAKT_ASSIGN(const sched::JobRecord record, named(read_record(run, message->bytes), path));
     run.records.push_back(record);
@@ -343,7 +343,7 @@ Status read_records_mcap(RunData& run, const std::string& path) {
 }
 
 Status read_results_mcap(RunData& run, const std::string& path) {
-  TAKT_ASSIGN(const auto log, named(sensors::open_log(path), path));
+  TAKT_ASSIGN(const auto log, sensors::open_log(path));
   std::map<std::string, std::uint32_t> stage_of;  // by topic
   std::vector<std::string> topics{"/truth/takt"};
   for (std::uint32_t s = 0; s < run.stages.size(); ++s) {
@@ -356,7 +356,7 @@ Status read_results_mcap(RunData& run, const std::string& path) {
   run.tracks.clear();
   run.truth.clear();
   while (true) {
-    TAKT_ASSIGN(const auto message, named(log->next(), path));
+    TAKT_ASSIGN(const auto message, log->next());
     if (!message) break;
     if (message->channel->topic == "/truth/takt") {
       TAKT_ASSIGN(const sensors::log::Truth truth, named(sensors::decode_truth(message->bytes), path));

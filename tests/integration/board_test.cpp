@@ -83,6 +83,14 @@ TEST_F(Board, GivesTheBytesOfThePipelineThatWasBundled) {
   const Answer report = takt({"report", path("there")});
   EXPECT_EQ(report.code, 0) << report.err;
   EXPECT_THAT(slurp(path("there/report.html")), HasSubstr("takt-board"));
+  // And repeats it, from the files that the bundle was made of and from no others.
+  const Answer again = takt({"replay", kPipeline, kDrive, "-o", path("again"), "--reproduce", path("there")});
+  EXPECT_EQ(again.code, 0) << again.out << again.err;
+  EXPECT_THAT(slurp(path("again/report.json")), HasSubstr("\"compared\": \"equal\""));
+  const Answer other = takt({"replay", kRoot + "/configs/pipelines/sim_modes.yaml", kDrive, "-o", path("other"),
+                             "--reproduce", path("there")});
+  EXPECT_EQ(other.code, 3);
+  EXPECT_THAT(other.err, HasSubstr("sim_modes.yaml: this is not the pipeline of the run"));
 }
 
 TEST_F(Board, RunsOverIceoryxInRealTime) {

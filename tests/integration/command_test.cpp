@@ -48,6 +48,7 @@ TEST_F(Command, HelpAndUsage) {
     EXPECT_THAT(help.out, HasSubstr(verb));
     EXPECT_EQ(takt({verb, "--help"}).code, 0) << verb;
   }
+  EXPECT_THAT(help.out, HasSubstr("70 an error of takt itself"));
   const Answer typo = takt({"shedule"});
   EXPECT_EQ(typo.code, 2);
   EXPECT_THAT(typo.err, HasSubstr("did you mean 'schedule'?"));
@@ -62,6 +63,29 @@ TEST_F(Command, HelpAndUsage) {
   EXPECT_EQ(same.code, 2);
   EXPECT_THAT(same.err, HasSubstr("name one folder"));
   EXPECT_EQ(takt({}).code, 2);
+}
+
+// What would do nothing, or could not be done, is refused before the run.
+TEST_F(Command, OptionsWithoutEffectAreRefused) {
+  for (const std::vector<std::string>& of_others : {std::vector<std::string>{"--export"}, {"--roudi", "external"}}) {
+    std::vector<std::string> words{"replay", kPipeline, kDrive, "-o", path("r"), "--transport", "local"};
+    words.insert(words.end(), of_others.begin(), of_others.end());
+    const Answer answer = takt(words);
+    EXPECT_EQ(answer.code, 2);
+    EXPECT_THAT(answer.err, HasSubstr(of_others.front()));
+    EXPECT_THAT(answer.err, HasSubstr("--transport local"));
+  }
+  const std::string modes = (fs::path(TAKT_SOURCE_DIR) / "configs/pipelines/sim_modes.yaml").string();
+  for (const std::vector<std::string>& of_one_table :
+       {std::vector<std::string>{"--baselines"}, {"--gang", "lidar_detect=1"}}) {
+    std::vector<std::string> words{"replay", modes, kDrive, "-o", path("r")};
+    words.insert(words.end(), of_one_table.begin(), of_one_table.end());
+    const Answer answer = takt(words);
+    EXPECT_EQ(answer.code, 2);
+    EXPECT_THAT(answer.err, HasSubstr(of_one_table.front() + " is about one table"));
+    EXPECT_THAT(answer.err, HasSubstr("ask a copy of " + modes + " without 'modes'"));
+  }
+  EXPECT_FALSE(fs::exists(path("r")));
 }
 
 // What strtod and strtoull take, but no person means.
@@ -227,8 +251,8 @@ TEST_F(Command, OutputsThatCannotBeWrittenAreFoundFirst) {
     EXPECT_THAT(answer.err, HasSubstr(says));
     EXPECT_EQ(answer.out, "");
   };
-  refused({"-o", path("file/r")}, "the run folder cannot be made: Not a directory");
-  refused({"-o", path("file")}, "the run folder cannot be made");
+  refused({"-o", path("file/r")}, "the folder cannot be made: Not a directory");
+  refused({"-o", path("file")}, "the folder cannot be made");
   refused({"-o", path("new/r"), "--save-digests", path("none/d.json")}, "there is no folder");
   refused({"-o", path("new/r"), "--save-digests", folder_.string()}, "this is a folder");
   EXPECT_FALSE(fs::exists(path("new")));
@@ -240,7 +264,7 @@ TEST_F(Command, OutputsThatCannotBeWrittenAreFoundFirst) {
     GTEST_SKIP() << "mounting a file system that is read-only is refused here";
   }
   refused({"-o", path("locked")}, "no file can be written there");
-  refused({"-o", path("locked/r")}, "the run folder cannot be made");
+  refused({"-o", path("locked/r")}, "the folder cannot be made");
   umount(path("locked").c_str());
 }
 
@@ -306,6 +330,13 @@ TEST_F(Command, RunFolderReportAndDiff) {
   EXPECT_THAT(diff.out, HasSubstr("schedule differs"));
   EXPECT_THAT(diff.out, HasSubstr("DIFFER"));
   EXPECT_EQ(takt({"report", path("nothing")}).code, 3);
+  // A cut file is named, once.
+  fs::resize_file(folder_ / "c/records.mcap", 20);
+  const Answer cut = takt({"report", path("c")});
+  EXPECT_EQ(cut.code, 3);
+  const std::string name = path("c/records.mcap");
+  ASSERT_THAT(cut.err, HasSubstr(name));
+  EXPECT_EQ(cut.err.find(name), cut.err.rfind(name)) << cut.err;
 }
 
 TEST_F(Command, InterruptLeavesAPartialReport) {

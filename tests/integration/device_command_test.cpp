@@ -41,7 +41,8 @@ TEST_F(DeviceCommand, TheHarnessGivesTheDigestsOfTheCores) {
   EXPECT_EQ(slurp(path("cores")), slurp(path("copied")));
 }
 
-TEST_F(DeviceCommand, ADeviceThatIsNotThereIsAUsageErrorInWords) {
+// A name that means nothing is a mistake; a GPU that is not there is what this machine lacks.
+TEST_F(DeviceCommand, ADeviceThatIsNotThereIsToldInWords) {
   const Answer typo = replay({"--device", "cuda-hots"});
   EXPECT_EQ(typo.code, 2);
   EXPECT_THAT(typo.err, HasSubstr("no device is called 'cuda-hots'; did you mean 'cuda-host'?"));
@@ -50,7 +51,7 @@ TEST_F(DeviceCommand, ADeviceThatIsNotThereIsAUsageErrorInWords) {
   EXPECT_THAT(alone.err, HasSubstr("name it with --device"));
   EXPECT_FALSE(std::filesystem::exists(path("run")));
   const Answer many = replay({"--device", "cuda:4711"});
-  EXPECT_EQ(many.code, 2);
+  EXPECT_EQ(many.code, 5);
   EXPECT_THAT(many.err, HasSubstr("leave --device out to run on the CPU"));
   EXPECT_THAT(many.err, AnyOf(HasSubstr("no GPU can be used"), HasSubstr("there is no GPU 4711"),
                               HasSubstr("built without a CUDA toolkit")));
