@@ -59,8 +59,8 @@ void CoreDispatcher::sleep_to(TableTime target) {
     if (!agenda_.empty()) next = std::min(next, agenda_.first());
     for (const Part& mine : mine_) {
       if (mine.stage->running() == 0 || mine.stage->job().nominal_start > last_wake_) continue;
-      const TableTime deadline = mine.stage->deadline();
-      if (deadline > last_wake_ && deadline < next) next = deadline;
+      const TableTime end = over(mine);
+      if (end > last_wake_ && end < next) next = end;
     }
     wake_at(next);
     agenda_.pass(next);
@@ -97,13 +97,17 @@ void CoreDispatcher::conclude(TableTime wake) {
   }
 }
 
+bool CoreDispatcher::holds(const Part& mine) {
+  return mine.stage->running() != 0 && mine.stage->busy(mine.part) && !mine.stage->isolation(mine.part).held();
+}
+
 void CoreDispatcher::isolate(TableTime wake) {
   bool any = false;
   bool wanted = false;
   for (const Part& mine : mine_) {
     Isolation& isolation = mine.stage->isolation(mine.part);
     if (mine.stage->running() != 0 && mine.stage->busy(mine.part)) {
-      if (!isolation.held() && wake >= mine.stage->deadline()) mine.stage->isolate(mine.part);
+      if (!isolation.held() && wake >= over(mine)) mine.stage->isolate(mine.part);
       wanted = wanted || !isolation.held();
     }
     any = any || isolation.held();
@@ -115,7 +119,15 @@ void CoreDispatcher::share_gap(bool wanted) {
   for (const Part& mine : mine_) mine.stage->isolation(mine.part).run_in_gap(!wanted);
 }
 
-void CoreDispatcher::release(StageRun& stage, int part) {
+void CoreDispatcher::release(StageRun& stage, int part, const Job& job) {
+  const Duration late = clock_.table(host_now()) - job.nominal_start;
+  for (Part& mine : mine_) {
+    if (mine.stage == &stage) {
+      mine.late = late > plan_.problem.board.cores[core_].wakeup_window ? late : Duration{};
+    } else if (holds(mine) && mine.stage->deadline() <= job.nominal_start) {
+      mine.stage->isolate(mine.part);
+    }
+  }
   stage.isolation(part).let_go();
   share_gap(true);
   stage.release(part);
@@ -149,7 +161,7 @@ void CoreDispatcher::lead(StageRun& stage, const Job& job) {
   if (final_record != nullptr) {
     plan_.sink(core_, *final_record);
   } else {
-    release(stage, 0);
+    release(stage, 0, job);
   }
 }
 
@@ -160,7 +172,7 @@ void CoreDispatcher::follow(StageRun& stage, const Job& job) {
     if (published.stage == &stage) published.last_follow = tag;
   }
   if (!stage.await_decision(job, clock_.host(job.slot_end))) stage.give_up(job, part);
-  if (stage.decided(tag) && stage.running() == tag) release(stage, part);
+  if (stage.decided(tag) && stage.running() == tag) release(stage, part, job);
 }
 
 void CoreDispatcher::drain(HostTime limit) {

@@ -26,6 +26,7 @@ class CoreDispatcher {
   struct Part {
     StageRun* stage;
     int part;
+    Duration late = {};  // its job's release beyond the window for it; zero within the window
   };
   // A stage whose jobs this core publishes.
   struct Published {
@@ -43,9 +44,13 @@ class CoreDispatcher {
   void conclude(TableTime wake);
   // Takes the core from workers whose time was over at `wake`.
   void isolate(TableTime wake);
+  // When a worker's time is over: with its job's deadline, but who was released late, because this core's machine stood
+  // still, is not punished for it unless the core is wanted for another job.
+  [[nodiscard]] static TableTime over(const Part& mine) { return mine.stage->deadline() + mine.late; }
+  [[nodiscard]] static bool holds(const Part& mine);
   // Lets workers that lost the core run in its gaps, unless the core is `wanted` for a job.
   void share_gap(bool wanted);
-  void release(StageRun& stage, int part);
+  void release(StageRun& stage, int part, const Job& job);
   void start(const Job& job);
   void lead(StageRun& stage, const Job& job);
   void follow(StageRun& stage, const Job& job);

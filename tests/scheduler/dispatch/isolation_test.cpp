@@ -131,6 +131,62 @@ TEST(Isolation, AnEndlessLoopIsDemotedAndItsCoreRunsOn) {
   EXPECT_EQ(policy_after, SCHED_FIFO);  // restored before its next job
 }
 
+// Who is released late, because the core's dispatcher stood still, has not overrun: it keeps the core for as long as
+// its slot is, so that it does not starve at idle priority behind whatever else the machine runs.
+TEST(Isolation, WhoIsReleasedLateKeepsItsCore) {
+  TableBuilder table(milliseconds(20), 1);
+  const std::uint32_t stage = table.stage("stage", 1, milliseconds(1));
+  table.slot(stage, 0, {0}, 0, 4);
+  FakeHost host;
+  host.refuse = [](const Job& job) {
+    if (job.number == 1) test::spin(milliseconds(6));  // in the dispatcher's thread
+    return false;
+  };
+  host.work = [](const Job&, int) { test::spin(microseconds(100)); };
+  Records records;
+  DispatchOptions options;
+  options.hyperperiods = 4;
+  const auto result = test::run(table, {&host}, options, records);
+  ASSERT_TRUE(result) << result.error().message;
+  const auto jobs = records.of_stage(stage);
+  ASSERT_EQ(jobs.size(), 4U);
+  if (jobs[1].actual_start == kNever) GTEST_SKIP() << "the machine took the job before";
+  EXPECT_GE(jobs[1].actual_start, jobs[1].nominal_start + milliseconds(6).ns);
+  EXPECT_EQ(jobs[1].flags & kFlagIsolated, 0U);
+  EXPECT_NE(jobs[1].flags & kFlagDiscarded, 0U);
+}
+
+// But not the core of the next job.
+TEST(Isolation, WhoIsReleasedLateYieldsToTheNextJob) {
+  if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delays signals";
+  TableBuilder table(milliseconds(40), 1);
+  const std::uint32_t late = table.stage("late", 1, milliseconds(1));
+  const std::uint32_t next = table.stage("next", 1, milliseconds(1));
+  table.slot(late, 0, {0}, 0, 4);
+  table.slot(next, 0, {0}, 8, 12);
+  FakeHost late_host, next_host;
+  std::atomic<bool> next_ran{false};
+  late_host.refuse = [](const Job& job) {
+    if (job.number == 1) test::spin(milliseconds(6));
+    return false;
+  };
+  late_host.work = [&](const Job& job, int) {
+    while (job.number == 1 && !next_ran) {
+    }
+  };
+  next_host.work = [&](const Job& job, int) { next_ran = next_ran || job.number == 1; };
+  Records records;
+  DispatchOptions options;
+  options.hyperperiods = 3;
+  const auto result = test::run(table, {&late_host, &next_host}, options, records);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->stuck.empty());
+  const auto jobs = records.of_stage(late);
+  ASSERT_EQ(jobs.size(), 3U);
+  if (jobs[1].actual_start == kNever) GTEST_SKIP() << "the machine took the job before";
+  EXPECT_NE(jobs[1].flags & kFlagIsolated, 0U);
+}
+
 TEST(Isolation, WithoutRightsAnEndlessLoopIsParkedAndRunsOnInTheGaps) {
   if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delays signals";
   const WithoutRights without;
