@@ -31,6 +31,16 @@ Status check_parts(const std::vector<std::uint16_t>& parts) {
                   (list.empty() ? "none" : list));
 }
 
+Status check_precision(kernels::DType precision, kernels::Target target) {
+  const std::string name = kernels::name_of(precision);
+  if (precision != kernels::DType::kF32 && precision != kernels::DType::kF16) {
+    return fail(Code::kUsage, "the precision is f32 or f16, not " + name);
+  }
+  if (precision == kernels::DType::kF32 || kernels::is_cuda(target)) return {};
+  return fail(Code::kUsage, std::string(kernels::name_of(target)) + " has no kernels in " + name +
+                                ": compile for cuda:sm_87 or cuda:sm_90, or in f32");
+}
+
 // Puts takt.Preprocess in front of an input of the network; the image's payload becomes the input in its place.
 Status add_preprocess(ir::Graph& graph, const Preprocess& p) {
   std::size_t index = 0;
@@ -94,6 +104,7 @@ std::map<std::string, ir::Attribute> attributes_of(const Preprocess& p) {
 
 Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, const Options& options) {
   TAKT_RETURN_IF_ERROR(check_parts(options.parts));
+  TAKT_RETURN_IF_ERROR(check_precision(options.precision, options.target));
   const auto after = [&](std::string_view pass) {
     if (options.after_pass) options.after_pass(pass, graph);
   };
@@ -106,8 +117,10 @@ Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, co
   if (options.optimise) {
     TAKT_RETURN_IF_ERROR(run_passes(graph, {.after = options.after_pass, .stop = options.stop}));
   }
-  TAKT_ASSIGN(lower::Lowered lowered,
-              lower::lower(graph, {.target = options.target, .parts = options.parts, .stop = options.stop}));
+  TAKT_ASSIGN(lower::Lowered lowered, lower::lower(graph, {.target = options.target,
+                                                           .precision = options.precision,
+                                                           .parts = options.parts,
+                                                           .stop = options.stop}));
   plan::Description& d = lowered.description;
   d.name = options.name.empty() ? graph.name : options.name;
   d.source = source;
@@ -124,6 +137,7 @@ Result<std::vector<std::byte>> compile(ir::Graph graph, const Digest& source, co
 
 Result<std::vector<std::byte>> compile_onnx(std::span<const std::byte> onnx, const Options& options) {
   TAKT_RETURN_IF_ERROR(check_parts(options.parts));
+  TAKT_RETURN_IF_ERROR(check_precision(options.precision, options.target));
   ImportOptions import;
   if (!options.source.empty()) import.source = options.source;
   import.folder = options.folder;

@@ -46,6 +46,9 @@ std::map<std::string, ir::Attribute> attributes_of(const Preprocess& p);
 
 struct Options {
   kernels::Target target = kernels::best_target();
+  // What the images inside a network and their weights are held in: f32, or f16 (CUDA targets alone), each result
+  // computed in f32 and rounded once. Inputs, outputs, state and everything row-major stay f32.
+  kernels::DType precision = kernels::DType::kF32;
   std::vector<std::uint16_t> parts = {1, 2};  // workers that the plan admits: 1, then ascending to 64
   std::string source;                         // the file's name, for messages
   std::string folder;                         // of the model, for weights that lie beside it; empty: those are refused

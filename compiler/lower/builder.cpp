@@ -1,15 +1,18 @@
 #include "compiler/lower/builder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
 #include "kernels/reference/counted.h"
+#include "kernels/reference/narrow_float.h"
 #include "runtime/base/sizes.h"
 
 namespace takt::lower {
 namespace {
 
+using kernels::DType;
 using kernels::cpu::Call;
 using kernels::cpu::KernelId;
 using kernels::cpu::ReorderParams;
@@ -85,8 +88,7 @@ void Builder::find_wishes() {
     };
     const std::string& op = node->op;
     if (op == "Conv") {
-      const bool linear_input = shape(node->inputs[0]).dims[1] <= 4 && node->integer("group", 1) == 1;
-      if (!linear_input) wish(0);
+      if (!reads_image(*node)) wish(0);
       wish(3);
     } else if (op == "MaxPool" || op == "AveragePool" || op == "GlobalAveragePool" || op == "takt.ChannelGather" ||
                op == "BatchNormalization" || op == "ConvTranspose" || op == "Resize" || op == "Pad") {
@@ -117,7 +119,8 @@ bool Builder::is_read(ir::ValueId value) const {
 }
 
 bool Builder::has_linear(ir::ValueId value) const {
-  return constant_of(value) != nullptr || forms_[static_cast<std::size_t>(value)].linear != kAbsent;
+  const Forms& forms = forms_[static_cast<std::size_t>(value)];
+  return constant_of(value) != nullptr || forms.linear != kAbsent || forms.image != kAbsent;
 }
 
 const Builder::Mapped* Builder::mapped(ir::ValueId value) const {
@@ -173,7 +176,7 @@ TensorId Builder::whole(ir::ValueId value, std::int64_t channels) {
 TensorId Builder::add(const std::string& name, const ir::Type& type, bool as_blocked) {
   plan::Tensor t;
   t.name = name;
-  t.dtype = type.dtype;
+  t.dtype = as_blocked ? blocked_type() : type.dtype;
   t.shape = type.shape;
   t.layout.block = as_blocked ? block() : 0;
   t.bytes = kernels::bytes_of(t.dtype, t.shape, t.layout);
@@ -235,7 +238,7 @@ TensorId Builder::constant(ir::ValueId value, bool as_blocked) {
   if (as_blocked) {
     const Shape& s = from.shape;
     const std::int64_t b = block(), pixels = s.dims[2] * s.dims[3], blocks = (s.dims[1] + b - 1) / b;
-    std::vector<float> packed(tensors_[id].bytes / sizeof(float), 0.0F);
+    std::vector<float> packed(static_cast<std::size_t>(s.dims[0] * blocks * pixels * b), 0.0F);
     std::vector<float> plain(from.bytes.size() / sizeof(float));
     std::memcpy(plain.data(), from.bytes.data(), from.bytes.size());
     for (std::int64_t n = 0; n < s.dims[0]; ++n) {
@@ -246,8 +249,7 @@ TensorId Builder::constant(ir::ValueId value, bool as_blocked) {
         }
       }
     }
-    bytes.resize(packed.size() * sizeof(float));
-    std::memcpy(bytes.data(), packed.data(), bytes.size());
+    bytes = stored(packed);
   }
   tensors_[id].storage = Storage::kWeights;
   tensors_[id].slot = section(std::move(bytes));
@@ -258,9 +260,64 @@ TensorId Builder::constant(ir::ValueId value, bool as_blocked) {
 TensorId Builder::linear(ir::ValueId value) {
   if (forms(value).linear != kAbsent) return forms(value).linear;
   if (constant_of(value) != nullptr) return constant(value, false);
-  const TensorId to = define(value, false);
-  reorder_to_linear(value);
+  const TensorId image = forms(value).image, to = define(value, false);
+  if (image != kAbsent) {
+    cast(value, DType::kF16, image, DType::kF32, to);
+  } else {
+    reorder_to_linear(value);
+  }
   return to;
+}
+
+TensorId Builder::image(ir::ValueId value) {
+  if (blocked_type() == DType::kF32) return linear(value);
+  if (forms(value).image != kAbsent) return forms(value).image;
+  const TensorId from = linear(value), to = define_image(value);
+  cast(value, DType::kF32, from, DType::kF16, to);
+  return to;
+}
+
+TensorId Builder::define_image(ir::ValueId value) {
+  if (blocked_type() == DType::kF32) return define(value, false);
+  ir::Type narrow = type(value);
+  narrow.dtype = blocked_type();
+  return forms(value).image = add(graph_[value].name, narrow, false);
+}
+
+bool Builder::only_read_as_image(ir::ValueId value) const {
+  const auto is = [&](ir::ValueId other) { return other == value; };
+  const std::vector<int>& readers = consumers_[static_cast<std::size_t>(value)];
+  return !std::any_of(graph_.outputs.begin(), graph_.outputs.end(), is) &&
+         std::none_of(graph_.states.begin(), graph_.states.end(), [&](const ir::State& s) { return is(s.next); }) &&
+         std::all_of(readers.begin(), readers.end(), [&](int n) {
+           const ir::Node& node = graph_.nodes[static_cast<std::size_t>(n)];
+           return reads_image(node) && node.inputs[0] == value &&
+                  std::count(node.inputs.begin(), node.inputs.end(), value) == 1;
+         });
+}
+
+bool Builder::reads_image(const ir::Node& node) const {
+  return node.op == "Conv" && shape(node.inputs[0]).dims[1] <= 4 && node.integer("group", 1) == 1;
+}
+
+void Builder::cast(ir::ValueId value, DType from_type, TensorId from, DType to_type, TensorId to) {
+  const kernels::cpu::CastParams p{static_cast<std::int32_t>(from_type), static_cast<std::int32_t>(to_type),
+                                   shape(value).elements()};
+  convert(kernels::cpu::make_call(KernelId::kCast, p), value, {from, to});
+}
+
+std::vector<std::byte> Builder::stored(std::span<const float> values) {
+  expect_stored(values);
+  return kernels::cpu::stored_as(blocked_type(), values);
+}
+
+void Builder::expect_stored(std::span<const float> values) {
+  if (blocked_type() != DType::kF16) return;
+  const std::uint16_t infinity = kernels::to_narrow(INFINITY, kernels::kHalf);
+  for (const float value : values) {
+    const bool held = (kernels::to_narrow(static_cast<double>(value), kernels::kHalf) & 0x7fff) != infinity;
+    if (!held && std::isfinite(value)) beyond_ = value;
+  }
 }
 
 void Builder::reorder_to_linear(ir::ValueId value) {
@@ -284,7 +341,7 @@ TensorId Builder::blocked(ir::ValueId value) {
     convert(kernels::cpu::make_channel_gather(p, from.channels), value, {from.whole, kAbsent, kAbsent, to});
     return to;
   }
-  const TensorId from = forms(value).linear;
+  const TensorId from = linear(value);
   const TensorId to = define(value, true);
   convert(kernels::cpu::make_call(KernelId::kReorderToBlocked, reorder_params(shape(value))), value, {from, to});
   return to;
@@ -323,6 +380,9 @@ void Builder::step(Call call, std::vector<TensorId> operands, const ir::Node* no
     operands[static_cast<std::size_t>(call.constant_operand)] =
         weights((node != nullptr ? node->name : std::string()) + ":packed", std::move(call.constant));
   }
+  const bool over_f16 =
+      std::ranges::any_of(operands, [&](TensorId id) { return id != kAbsent && tensors_[id].dtype == DType::kF16; });
+  if (over_f16 && kernels::cpu::has_f16_form(call.id)) call.id = kernels::cpu::f16_form(call.id);
   const kernels::Kernel* kernel = kernels::find_kernel(target(), static_cast<std::uint32_t>(call.id));
   if (kernel == nullptr) {
     // Lowering goes on, so that everything that is missing is named at once.

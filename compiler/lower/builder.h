@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,6 +27,8 @@ class Builder {
   const ir::Graph& graph() const { return graph_; }
   kernels::Target target() const { return options_.target; }
   std::uint8_t block() const { return kernels::block_of(options_.target); }
+  // What blocked tensors hold: f32 or f16.
+  kernels::DType blocked_type() const { return options_.precision; }
   const ir::Type& type(ir::ValueId value) const { return *graph_[value].type; }
   const Shape& shape(ir::ValueId value) const { return type(value).shape; }
   const ir::Constant* constant_of(ir::ValueId value) const { return graph_[value].constant.get(); }
@@ -44,6 +47,11 @@ class Builder {
   // Whether a step since the last call needs a kernel that the target does not have.
   [[nodiscard]] bool take_missing() { return std::exchange(missing_, false); }
 
+  // Numbers as blocked tensors and weights hold them. What these cannot hold is kept for take_beyond().
+  std::vector<std::byte> stored(std::span<const float> values);
+  void expect_stored(std::span<const float> values);
+  [[nodiscard]] std::optional<float> take_beyond() { return std::exchange(beyond_, std::nullopt); }
+
   // Whether a node reads the value, or it is a result of the graph.
   [[nodiscard]] bool is_read(ir::ValueId value) const;
 
@@ -51,7 +59,14 @@ class Builder {
   TensorId linear(ir::ValueId value);
   TensorId blocked(ir::ValueId value);
 
-  // The same for a value whose linear tensor has been defined as a part of another and not written yet.
+  // The input of a convolution that reads an image of few channels as it is: row-major, of the type that blocked
+  // tensors hold.
+  TensorId image(ir::ValueId value);
+  TensorId define_image(ir::ValueId value);
+  // Whether such convolutions alone read the value.
+  [[nodiscard]] bool only_read_as_image(ir::ValueId value) const;
+
+  // linear() for a value whose linear tensor has been defined as a part of another and not written yet.
   void reorder_to_linear(ir::ValueId value);
 
   // A value that exists in no form of its own: its channel c is channel `channels[c]` of a blocked tensor that holds
@@ -113,12 +128,15 @@ class Builder {
  private:
   struct Forms {
     TensorId linear = kAbsent, blocked = kAbsent;
+    TensorId image = kAbsent;  // in f16 alone; otherwise it is the linear one
   };
   Forms& forms(ir::ValueId value) { return forms_[static_cast<std::size_t>(value)]; }
   TensorId add(const std::string& name, const ir::Type& type, bool as_blocked);
   std::uint32_t section(std::vector<std::byte> bytes);
   TensorId constant(ir::ValueId value, bool as_blocked);
   void find_wishes();
+  [[nodiscard]] bool reads_image(const ir::Node& node) const;
+  void cast(ir::ValueId value, kernels::DType from_type, TensorId from, kernels::DType to_type, TensorId to);
   // The tensor at the end of views, when the whole of it are the bytes of `tensor`; kAbsent otherwise.
   [[nodiscard]] TensorId whole_root(TensorId tensor) const;
   [[nodiscard]] TensorId root(TensorId tensor) const;
@@ -148,6 +166,7 @@ class Builder {
   std::vector<int> guard_of_;              // of the node that makes a value
   int guard_ = -1;
   bool missing_ = false;
+  std::optional<float> beyond_;
   std::vector<TensorId> inputs_, outputs_;
   plan::Statistics statistics_;
 };

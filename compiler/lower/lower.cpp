@@ -1,6 +1,7 @@
 #include "compiler/lower/lower.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 
 #include "compiler/ir/counted.h"
@@ -51,8 +52,13 @@ Result<Lowered> lower_spread(const ir::Graph& graph, const Options& options, std
       return fail(Code::kInterrupted, "stopped before node " + ir::printable(node.name) + " was lowered");
     }
     out.set_guard(node.guard);
-    const Status status = lower_node(out, node);
+    Status status = lower_node(out, node);
     const bool missing = out.take_missing();
+    if (const auto beyond = out.take_beyond(); beyond && status) {
+      char text[64];
+      std::snprintf(text, sizeof text, "a constant of %g, which f16 cannot hold", static_cast<double>(*beyond));
+      status = fail(Code::kInput, text);
+    }
     if (!status || missing) {
       std::string& names = refused[status ? on_target(out, node) : node.op + ": " + status.error().message];
       names += (names.empty() ? "" : ", ") + ir::printable(node.name);

@@ -3,8 +3,9 @@
 // Layouts: convolutions, pools, resizes and what lies between them run on blocked tensors, everything else on row-major
 // ones; a reorder is inserted where the two meet, and counted. A value may also be mapped: a list of channels of a
 // larger blocked tensor with holes, which pointwise convolutions read as it is; so concats of any width, and what a
-// split or a shuffle picks of them, need no step. Parts of a concat are written where the concat needs them; reshapes
-// and contiguous slices are views.
+// split or a shuffle picks of them, need no step. Of the two, blocked tensors alone are held in f16 where that is asked
+// for: what a plan takes and gives stays f32, and what is cheap stays exact. Parts of a concat are written where the
+// concat needs them; reshapes and contiguous slices are views.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,8 @@ namespace takt::lower {
 
 struct Options {
   kernels::Target target = kernels::Target::kAvx2;
-  std::vector<std::uint16_t> parts = {1, 2};  // numbers of workers that the plan admits
+  kernels::DType precision = kernels::DType::kF32;  // of blocked tensors and weights; kF16: CUDA targets alone
+  std::vector<std::uint16_t> parts = {1, 2};        // numbers of workers that the plan admits
   MemoryOptions memory = {};
   const std::atomic<bool>* stop = nullptr;  // no further node is lowered when it is true
 };

@@ -143,10 +143,11 @@ Status lower_conv(Builder& out, const ir::Node& node) {
   const bool linear = kernels::cpu::takes_linear_input(p) && !out.has_blocked(node.inputs[0]);
   const std::vector<float> weights = floats(*w);
   const std::vector<float> bias = b != nullptr ? floats(*b) : std::vector<float>();
+  out.expect_stored(weights);
   if (const Builder::Mapped* mapped = out.mapped(node.inputs[0]); mapped != nullptr && reads_list(p)) {
     const Builder::Mapped x = *mapped;
     Call call = kernels::cpu::make_mapped_conv(p, narrow(out.tensor(x.whole).shape.dims[1]), x.channels, weights.data(),
-                                               b != nullptr ? bias.data() : nullptr, out.target());
+                                               b != nullptr ? bias.data() : nullptr, out.target(), out.blocked_type());
     const TensorId residual = in.has(3) ? out.blocked(node.inputs[3]) : kAbsent;
     out.step(std::move(call), {x.whole, kAbsent, residual, out.define(node.outputs[0], true)}, &node);
     return {};
@@ -159,13 +160,14 @@ Status lower_conv(Builder& out, const ir::Node& node) {
     const std::vector<float> spread_bias = b != nullptr ? spread(bias, *x, channels) : std::vector<float>();
     p.c_in = p.c_out = p.group = narrow(channels);
     Call call = kernels::cpu::make_conv(p, spread_weights.data(), b != nullptr ? spread_bias.data() : nullptr, false,
-                                        out.target());
+                                        out.target(), out.blocked_type());
     const Alike alike = channels_alike(out, node.inputs[0], node.outputs[0], taps);
     out.step(std::move(call), {alike.x, kAbsent, kAbsent, alike.y}, &node);
     return {};
   }
-  Call call = kernels::cpu::make_conv(p, weights.data(), b != nullptr ? bias.data() : nullptr, linear, out.target());
-  const TensorId x = linear ? out.linear(node.inputs[0]) : out.blocked(node.inputs[0]);
+  Call call = kernels::cpu::make_conv(p, weights.data(), b != nullptr ? bias.data() : nullptr, linear, out.target(),
+                                      out.blocked_type());
+  const TensorId x = linear ? out.image(node.inputs[0]) : out.blocked(node.inputs[0]);
   const TensorId residual = in.has(3) ? out.blocked(node.inputs[3]) : kAbsent;
   out.step(std::move(call), {x, kAbsent, residual, out.define(node.outputs[0], true)}, &node);
   return {};
@@ -187,10 +189,12 @@ Status lower_conv_transpose(Builder& out, const ir::Node& node) {
   fill_activation(p, epilogue);
   const std::vector<float> weights = floats(*w);
   const std::vector<float> bias = b != nullptr ? floats(*b) : std::vector<float>();
-  Call call = kernels::cpu::make_conv_transpose(p, weights.data(), b != nullptr ? bias.data() : nullptr, out.target());
+  out.expect_stored(weights);
+  Call call = kernels::cpu::make_conv_transpose(p, weights.data(), b != nullptr ? bias.data() : nullptr, out.target(),
+                                                out.blocked_type());
   const TensorId x = out.blocked(node.inputs[0]), y = out.define(node.outputs[0], true);
   std::vector<TensorId> operands = {x, kAbsent, y};
-  if (call.id == KernelId::kConvPointwise) operands = {x, kAbsent, kAbsent, y};
+  if (kernels::cpu::f32_form(call.id) == KernelId::kConvPointwise) operands = {x, kAbsent, kAbsent, y};
   out.step(std::move(call), std::move(operands), &node);
   return {};
 }
@@ -214,7 +218,8 @@ Status lower_batch_normalization(Builder& out, const ir::Node& node) {
   kernels::cpu::ConvParams p;
   fill_extents(p, in.shape(0), in.shape(0));
   p.c_in = p.c_out = p.group = narrow(in.shape(0).dims[1]);
-  Call call = kernels::cpu::make_conv(p, scale.data(), bias.data(), false, out.target());
+  out.expect_stored(scale);
+  Call call = kernels::cpu::make_conv(p, scale.data(), bias.data(), false, out.target(), out.blocked_type());
   const TensorId x = out.blocked(node.inputs[0]);
   out.step(std::move(call), {x, kAbsent, kAbsent, out.define(node.outputs[0], true)}, &node);
   return {};
@@ -334,8 +339,10 @@ Status lower_channel_gather(Builder& out, const ir::Node& node) {
 Status lower_preprocess(Builder& out, const ir::Node& node) {
   TAKT_ASSIGN(const kernels::Preprocess p,
               ir::preprocess_geometry(node, ir::OperatorInputs{out.graph(), node}.tensors()));
+  const ir::ValueId y = node.outputs[0];
   const TensorId from = out.linear(node.inputs[0]);
-  out.step(make_call(KernelId::kPreprocess, p), {from, out.define(node.outputs[0], false)}, &node);
+  const TensorId to = out.only_read_as_image(y) ? out.define_image(y) : out.define(y, false);
+  out.step(make_call(KernelId::kPreprocess, p), {from, to}, &node);
   return {};
 }
 

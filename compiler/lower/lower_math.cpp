@@ -149,14 +149,17 @@ Status lower_binary(Builder& out, const ir::Node& node, Binary op) {
       TensorId other = kAbsent;
       if (p.second == Operand2::kSame) other = out.blocked(b);
       if (p.second == Operand2::kScalar) {
-        other = out.constant_of(b) != nullptr || !out.has_blocked(b) ? out.linear(b) : out.blocked(b);
+        // A scalar is f32; in a blocked tensor of f32 it is the first number.
+        const bool as_blocked =
+            out.constant_of(b) == nullptr && out.has_blocked(b) && out.blocked_type() == kernels::DType::kF32;
+        other = as_blocked ? out.blocked(b) : out.linear(b);
       }
       if (p.second == Operand2::kChannel && out.shape(b).rank == 4) other = out.blocked(b);
       if (p.second == Operand2::kChannel && out.shape(b).rank < 4 && out.constant_of(b) != nullptr) {
-        std::vector<std::byte> bytes = out.constant_of(b)->bytes;
-        const std::int64_t channels = (y.dims[1] + out.block() - 1) / out.block() * out.block();
-        bytes.resize(static_cast<std::size_t>(channels) * sizeof(float));
-        other = out.weights(out.graph()[b].name, std::move(bytes));
+        const std::vector<std::byte>& bytes = out.constant_of(b)->bytes;
+        std::vector<float> values(static_cast<std::size_t>(out.blocks_of(y.dims[1]) * out.block()), 0.0F);
+        std::memcpy(values.data(), bytes.data(), bytes.size());
+        other = out.weights(out.graph()[b].name, out.stored(values));
       }
       if (other != kAbsent) {
         const TensorId first = out.blocked(a);

@@ -133,7 +133,7 @@ bool concat_with_holes(Builder& out, const ir::Node& node) {
     for (const std::int32_t c : part.channels) all.channels.push_back(begin->second + c);
     if (!added) continue;
     const std::int64_t channels = out.tensor(part.whole).shape.dims[1];
-    const std::uint64_t offset = bytes_of(at * shape.dims[2] * shape.dims[3], kernels::DType::kF32);
+    const std::uint64_t offset = bytes_of(at * shape.dims[2] * shape.dims[3], out.blocked_type());
     if (out.place(part.whole, all.whole, offset)) {
       ++out.statistics().placements;
     } else {
@@ -169,7 +169,7 @@ Status concat_blocked(Builder& out, const ir::Node& node) {
                &node);
       ++out.statistics().copies;
     } else {
-      const std::uint64_t offset = bytes_of(at * shape.dims[2] * shape.dims[3], kernels::DType::kF32);
+      const std::uint64_t offset = bytes_of(at * shape.dims[2] * shape.dims[3], out.blocked_type());
       if (out.place(from, whole, offset)) {
         ++out.statistics().placements;
       } else {
@@ -252,7 +252,7 @@ Status take(Builder& out, const ir::Node& node, ir::ValueId y, const std::vector
     // The last block of a view may hold channels beyond it, where its readers expect zeros.
     const bool whole_blocks = to.dims[1] % out.block() == 0 || first + to.dims[1] == from.dims[1];
     if (from.dims[0] == 1 && first % out.block() == 0 && whole_blocks) {
-      out.define_view(y, true, whole, bytes_of(first * from.dims[2] * from.dims[3], kernels::DType::kF32));
+      out.define_view(y, true, whole, bytes_of(first * from.dims[2] * from.dims[3], out.blocked_type()));
       ++out.statistics().views;
       return {};
     }

@@ -11,7 +11,8 @@ Status lower_takt_node(Builder& out, const ir::Node& node) {
   TAKT_ASSIGN(ir::OperatorCall call, op.describe(ir::OperatorInputs{out.graph(), node}));
   std::vector<TensorId> operands;
   for (const ir::ValueId value : read) operands.push_back(value != ir::kNoValue ? out.linear(value) : kAbsent);
-  const bool blocked = op.set_block != nullptr && out.wants_blocked(node.outputs[0]);
+  const bool blocked = op.set_block != nullptr && out.wants_blocked(node.outputs[0]) &&
+                       out.blocked_type() == kernels::DType::kF32;  // no operator writes f16
   if (blocked) op.set_block(call.params.data(), out.block());
   for (const ir::ValueId value : node.outputs) {
     operands.push_back(out.define(value, blocked && value == node.outputs[0]));

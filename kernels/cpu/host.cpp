@@ -7,6 +7,7 @@
 #include "kernels/cpu/operators.h"
 #include "kernels/reference/counted.h"
 #include "kernels/reference/generic.h"
+#include "kernels/reference/narrow_float.h"
 
 namespace takt::kernels::cpu {
 namespace {
@@ -31,8 +32,20 @@ std::int64_t blocks(std::int64_t channels, Target target) {
   const std::int64_t block = block_of(target);
   return channels < 1 ? 0 : (channels + block - 1) / block;
 }
-std::uint64_t blocked(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, Target target) {
-  return product({n, blocks(c, target), h, w, block_of(target)}) * sizeof(float);
+// Of elements of `stored` bytes.
+std::uint64_t blocked(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, Target target,
+                      std::uint64_t stored) {
+  return product({n, blocks(c, target), h, w, block_of(target)}) * stored;
+}
+
+// One number as a tensor of that type holds it.
+void store(std::byte* at, float value, DType stored) {
+  if (stored == DType::kF16) {
+    const std::uint16_t bits = to_narrow(static_cast<double>(value), kHalf);
+    std::memcpy(at, &bits, sizeof bits);
+  } else {
+    std::memcpy(at, &value, sizeof value);
+  }
 }
 
 template <class Params>
@@ -48,13 +61,15 @@ bool between(std::int64_t value, std::int64_t lowest, std::int64_t highest) {
 bool known(Activation a) { return between(static_cast<std::int32_t>(a), 0, 8); }
 bool known(Binary op) { return between(static_cast<std::int32_t>(op), 0, 5); }
 bool element_size(std::int32_t bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8; }
-std::size_t cast_size(std::int32_t type) {
+// 0: not cast by the f32 form of kCast, or by its f16 form.
+std::size_t cast_size(std::int32_t type, bool f16) {
   switch (static_cast<DType>(type)) {
-    case DType::kF32:
+    case DType::kF32: return sizeof(float);
+    case DType::kF16: return f16 ? size_of(DType::kF16) : 0;
     case DType::kI64:
     case DType::kI32:
     case DType::kU8:
-    case DType::kBool: return size_of(static_cast<DType>(type));
+    case DType::kBool: return f16 ? 0 : size_of(static_cast<DType>(type));
     default: return 0;
   }
 }
@@ -77,7 +92,16 @@ bool window_in_range(const Params& p) {
   return steps_in_range(p) && begins_near(p.h_out, p.stride_h, p.h_in) && begins_near(p.w_out, p.stride_w, p.w_in);
 }
 
-const char* conv_bytes(KernelId id, const ConvParams& p, Target target, std::uint64_t* out) {
+// Bytes of packed weights of so many channels: for each block rows of biases and of taps.
+std::uint64_t packed_bytes(std::int64_t channels, std::uint64_t biases, std::uint64_t taps, Target target,
+                           std::uint64_t stored) {
+  const auto rows = [&](std::uint64_t count) {
+    return product({blocks(channels, target), static_cast<std::int64_t>(count), block_of(target)});
+  };
+  return rows(biases + taps) == 0 ? 0 : rows(biases) * sizeof(float) + rows(taps) * stored;
+}
+
+const char* conv_bytes(KernelId id, const ConvParams& p, Target target, std::uint64_t stored, std::uint64_t* out) {
   if (!window_in_range(p)) return kWindow;
   if (!known(p.activation) || !between(p.residual, 0, 1)) return kOptions;
   if (p.c_in < 1 || p.c_out < 1 || p.group < 1 || p.c_in % p.group != 0 || p.c_out % p.group != 0) {
@@ -101,17 +125,17 @@ const char* conv_bytes(KernelId id, const ConvParams& p, Target target, std::uin
       break;
     default: break;
   }
-  out[0] = id == KernelId::kConvFirst ? product({p.n, p.c_in, p.h_in, p.w_in}) * sizeof(float)
-                                      : blocked(p.n, p.c_in, p.h_in, p.w_in, target);
+  out[0] = id == KernelId::kConvFirst ? product({p.n, p.c_in, p.h_in, p.w_in}) * stored
+                                      : blocked(p.n, p.c_in, p.h_in, p.w_in, target, stored);
   const std::uint64_t taps = product({p.kernel_h, p.kernel_w, p.c_in / p.group});
   if (taps == 0) return kExtents;
-  out[1] = product({blocks(p.c_out, target), static_cast<std::int64_t>(taps) + 1, block_of(target)}) * sizeof(float);
-  out[3] = blocked(p.n, p.c_out, p.h_out, p.w_out, target);
+  out[1] = packed_bytes(p.c_out, 1, taps, target, stored);
+  out[3] = blocked(p.n, p.c_out, p.h_out, p.w_out, target, stored);
   out[2] = p.residual == 1 ? out[3] : 0;
   return out[0] == 0 || out[1] == 0 || out[3] == 0 ? kExtents : nullptr;
 }
 
-const char* conv_transpose_bytes(const ConvParams& p, Target target, std::uint64_t* out) {
+const char* conv_transpose_bytes(const ConvParams& p, Target target, std::uint64_t stored, std::uint64_t* out) {
   if (!steps_in_range(p)) return kWindow;
   if (!known(p.activation) || p.residual != 0) return kOptions;
   if (p.c_in < 1 || p.c_out < 1 || p.group < 1 || p.c_in % p.group != 0 || p.c_out % p.group != 0) {
@@ -120,10 +144,9 @@ const char* conv_transpose_bytes(const ConvParams& p, Target target, std::uint64
   const std::uint64_t phases = product({p.stride_h, p.stride_w}),
                       taps = product({p.kernel_h, p.kernel_w, p.c_in / p.group});
   if (phases == 0 || taps == 0) return kExtents;
-  out[0] = blocked(p.n, p.c_in, p.h_in, p.w_in, target);
-  out[1] =
-      product({blocks(p.c_out, target), static_cast<std::int64_t>(phases + taps), block_of(target)}) * sizeof(float);
-  out[2] = blocked(p.n, p.c_out, p.h_out, p.w_out, target);
+  out[0] = blocked(p.n, p.c_in, p.h_in, p.w_in, target, stored);
+  out[1] = packed_bytes(p.c_out, phases, taps, target, stored);
+  out[2] = blocked(p.n, p.c_out, p.h_out, p.w_out, target, stored);
   return out[0] == 0 || out[1] == 0 || out[2] == 0 ? kExtents : nullptr;
 }
 
@@ -146,40 +169,57 @@ bool reach(const StridedCopyParams& p, const std::int64_t* strides, std::int64_t
 
 const char* operand_bytes(KernelId id, const void* params, Target target, OperandBytes* result) {
   *result = {};
+  const std::uint64_t stored = is_f16_form(id) ? sizeof(std::uint16_t) : sizeof(float);
+  if (is_f16_form(id)) {
+    id = f32_form(id);
+    if (!is_cuda(target) || !has_f16_form(id)) return "an unknown kernel";
+  }
   std::uint64_t* const out = result->bytes;
   std::uint64_t* const element = result->element;
   constexpr std::uint64_t kFloat = sizeof(float);
+  // Operands that hold what the form stores.
+  const auto hold_stored = [&](std::initializer_list<int> operands) {
+    for (const int i : operands) element[i] = stored;
+  };
   switch (id) {
     case KernelId::kReorderToBlocked:
     case KernelId::kReorderToLinear:
     case KernelId::kReorderToLast: {
       const auto p = load<ReorderParams>(params);
       const bool from_linear = id == KernelId::kReorderToBlocked;
+      hold_stored({from_linear ? 1 : 0});
       out[from_linear ? 0 : 1] = product({p.n, p.c, p.pixels}) * kFloat;
-      out[from_linear ? 1 : 0] = blocked(p.n, p.c, p.pixels, 1, target);
+      out[from_linear ? 1 : 0] = blocked(p.n, p.c, p.pixels, 1, target, stored);
       return out[0] == 0 || out[1] == 0 ? kExtents : nullptr;
     }
     case KernelId::kGlobalAveragePool:
     case KernelId::kSoftmaxChannels: {
       const auto p = load<ReorderParams>(params);
-      out[0] = blocked(p.n, p.c, p.pixels, 1, target);
-      out[1] = id == KernelId::kSoftmaxChannels ? out[0] : blocked(p.n, p.c, 1, 1, target);
+      hold_stored({0, 1});
+      out[0] = blocked(p.n, p.c, p.pixels, 1, target, stored);
+      out[1] = id == KernelId::kSoftmaxChannels ? out[0] : blocked(p.n, p.c, 1, 1, target, stored);
       return out[0] == 0 || out[1] == 0 ? kExtents : nullptr;
     }
     case KernelId::kConvDirect:
     case KernelId::kConvPointwise:
     case KernelId::kConvDepthwise:
     case KernelId::kConvFirst:
-    case KernelId::kConvGrouped: return conv_bytes(id, load<ConvParams>(params), target, out);
+    case KernelId::kConvGrouped:
+      hold_stored({0, 2, 3});
+      return conv_bytes(id, load<ConvParams>(params), target, stored, out);
     case KernelId::kConvMapped: {
       const auto p = load<MappedConvParams>(params);
       if (p.c_x < 1 || p.conv.c_in > kMostMappedChannels) return kExtents;
-      if (const char* const problem = conv_bytes(KernelId::kConvPointwise, p.conv, target, out)) return problem;
-      out[0] = blocked(p.conv.n, p.c_x, p.conv.h_in, p.conv.w_in, target);
+      hold_stored({0, 2, 3});
+      const char* const problem = conv_bytes(KernelId::kConvPointwise, p.conv, target, stored, out);
+      if (problem != nullptr) return problem;
+      out[0] = blocked(p.conv.n, p.c_x, p.conv.h_in, p.conv.w_in, target, stored);
       out[1] += static_cast<std::uint64_t>(p.conv.c_in) * sizeof(std::int32_t);
       return out[0] == 0 ? kExtents : nullptr;
     }
-    case KernelId::kConvTranspose: return conv_transpose_bytes(load<ConvParams>(params), target, out);
+    case KernelId::kConvTranspose:
+      hold_stored({0, 2});
+      return conv_transpose_bytes(load<ConvParams>(params), target, stored, out);
     case KernelId::kMaxPool:
     case KernelId::kAveragePool: {
       const auto p = load<PoolParams>(params);
@@ -187,15 +227,17 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
         return kWindow;
       }
       if (!between(p.count_padding, 0, 1)) return kOptions;
-      out[0] = blocked(p.n, p.c, p.h_in, p.w_in, target);
-      out[1] = blocked(p.n, p.c, p.h_out, p.w_out, target);
+      hold_stored({0, 1});
+      out[0] = blocked(p.n, p.c, p.h_in, p.w_in, target, stored);
+      out[1] = blocked(p.n, p.c, p.h_out, p.w_out, target, stored);
       return out[0] == 0 || out[1] == 0 ? kExtents : nullptr;
     }
     case KernelId::kResizeNearest:
     case KernelId::kResizeLinear: {
       const auto p = load<ResizeParams>(params);
-      out[0] = blocked(p.n, p.c, p.h_in, p.w_in, target);
-      out[2] = blocked(p.n, p.c, p.h_out, p.w_out, target);
+      hold_stored({0, 2});
+      out[0] = blocked(p.n, p.c, p.h_in, p.w_in, target, stored);
+      out[2] = blocked(p.n, p.c, p.h_out, p.w_out, target, stored);
       if (out[0] == 0 || out[2] == 0) return kExtents;
       out[1] = (std::uint64_t(p.h_out) + std::uint64_t(p.w_out)) * sizeof(Tap);
       return nullptr;
@@ -203,8 +245,9 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
     case KernelId::kPad: {
       const auto p = load<PadParams>(params);
       if (!between(static_cast<std::int32_t>(p.mode), 0, 2)) return kOptions;
-      out[0] = blocked(p.n, p.c, p.h_in, p.w_in, target);
-      out[1] = blocked(p.n, p.c, p.h_out, p.w_out, target);
+      hold_stored({0, 1});
+      out[0] = blocked(p.n, p.c, p.h_in, p.w_in, target, stored);
+      out[1] = blocked(p.n, p.c, p.h_out, p.w_out, target, stored);
       if (out[0] == 0 || out[1] == 0) return kExtents;
       const std::int64_t bottom = std::int64_t{p.h_out} - p.h_in - p.top,
                          right = std::int64_t{p.w_out} - p.w_in - p.left;
@@ -219,7 +262,8 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
       if (!between(static_cast<std::int32_t>(p.op), 0, 5) || !known(p.activation) || !between(p.blocked, 0, 1)) {
         return kOptions;
       }
-      out[0] = p.blocked == 1 ? blocked(p.n, p.c, p.pixels, 1, target) : product({p.n, p.c, p.pixels}) * kFloat;
+      hold_stored({0, 1});
+      out[0] = p.blocked == 1 ? blocked(p.n, p.c, p.pixels, 1, target, stored) : product({p.n, p.c, p.pixels}) * stored;
       out[1] = out[0];
       return out[0] == 0 ? kExtents : nullptr;
     }
@@ -229,12 +273,14 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
           !between(p.blocked, 0, 1)) {
         return kOptions;
       }
-      out[0] = p.blocked == 1 ? blocked(p.n, p.c, p.pixels, 1, target) : product({p.n, p.c, p.pixels}) * kFloat;
+      hold_stored({0, 2});
+      if (p.second != Operand2::kScalar) hold_stored({1});
+      out[0] = p.blocked == 1 ? blocked(p.n, p.c, p.pixels, 1, target, stored) : product({p.n, p.c, p.pixels}) * stored;
       if (out[0] == 0) return kExtents;
       out[1] = p.second == Operand2::kSame     ? out[0]
                : p.second == Operand2::kScalar ? kFloat
-               : p.blocked == 1                ? blocked(1, p.c, 1, 1, target)
-                                               : product({p.c}) * kFloat;
+               : p.blocked == 1                ? blocked(1, p.c, 1, 1, target, stored)
+                                               : product({p.c}) * stored;
       out[2] = out[0];
       return nullptr;
     }
@@ -263,17 +309,19 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
     case KernelId::kChannelGather: {
       const auto p = load<ChannelGatherParams>(params);
       if (p.c_b < 0) return kExtents;
+      hold_stored({0, 1, 3});
       if (std::int64_t{p.c_a} + p.c_b > std::numeric_limits<std::int32_t>::max()) return kExtents;
-      out[0] = blocked(p.n, p.c_a, p.pixels, 1, target);
-      out[1] = p.c_b == 0 ? 0 : blocked(p.n, p.c_b, p.pixels, 1, target);
+      out[0] = blocked(p.n, p.c_a, p.pixels, 1, target, stored);
+      out[1] = p.c_b == 0 ? 0 : blocked(p.n, p.c_b, p.pixels, 1, target, stored);
       out[2] = product({p.c_out}) * sizeof(std::int32_t);
-      out[3] = blocked(p.n, p.c_out, p.pixels, 1, target);
+      out[3] = blocked(p.n, p.c_out, p.pixels, 1, target, stored);
       return out[0] == 0 || (p.c_b != 0 && out[1] == 0) || out[3] == 0 ? kExtents : nullptr;
     }
     case KernelId::kChannelCopy: {
       const auto p = load<ChannelCopyParams>(params);
-      out[0] = blocked(p.n, p.c_in, p.pixels, 1, target);
-      out[1] = blocked(p.n, p.c_out, p.pixels, 1, target);
+      hold_stored({0, 1});
+      out[0] = blocked(p.n, p.c_in, p.pixels, 1, target, stored);
+      out[1] = blocked(p.n, p.c_out, p.pixels, 1, target, stored);
       if (out[0] == 0 || out[1] == 0) return kExtents;
       if (p.count < 1 || p.from < 0 || p.to < 0 || std::int64_t{p.from} + p.count > p.c_in ||
           std::int64_t{p.to} + p.count > p.c_out) {
@@ -321,11 +369,13 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
     }
     case KernelId::kCast: {
       const auto p = load<CastParams>(params);
-      if (cast_size(p.from) == 0 || cast_size(p.to) == 0) return "an element type that is not cast";
-      element[0] = cast_size(p.from);
-      element[1] = cast_size(p.to);
-      out[0] = product({p.elements}) * cast_size(p.from);
-      out[1] = product({p.elements}) * cast_size(p.to);
+      const bool narrow = stored != kFloat;
+      const std::size_t from = cast_size(p.from, narrow), to = cast_size(p.to, narrow);
+      if (from == 0 || to == 0 || (narrow && from == to)) return "an element type that is not cast";
+      element[0] = from;
+      element[1] = to;
+      out[0] = product({p.elements}) * from;
+      out[1] = product({p.elements}) * to;
       return out[0] == 0 ? kExtents : nullptr;
     }
     case KernelId::kSoftmax:
@@ -393,7 +443,8 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
         out[0] = std::max(out[0], p.chroma_offset + (chroma_rows - 1) * std::uint64_t{p.chroma_pitch} + row);
       }
       element[0] = 1;
-      out[1] = product({3, p.height, p.width}) * kFloat;
+      hold_stored({1});
+      out[1] = product({3, p.height, p.width}) * stored;
       return nullptr;
     }
     case KernelId::kSelect: {
@@ -457,6 +508,7 @@ const char* operand_bytes(KernelId id, const void* params, Target target, Operan
 }
 
 std::uint64_t flops_of(KernelId id, const void* params) {
+  id = f32_form(id);
   const auto count = [](std::initializer_list<std::int64_t> extents) {
     std::uint64_t n = 1;
     for (const std::int64_t extent : extents) n *= static_cast<std::uint64_t>(extent);
@@ -551,45 +603,92 @@ const OperatorKernel* find_operator_kernel(KernelId id) {
   return nullptr;
 }
 
-std::vector<std::byte> pack_conv(const ConvParams& p, const float* weights, const float* bias, Target target) {
-  const std::int64_t block = block_of(target), count = blocks(p.c_out, target);
-  const std::int64_t depth = p.c_in / p.group, taps = std::int64_t{p.kernel_h} * p.kernel_w;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(count * (taps * depth + 1) * block) * sizeof(float));
-  std::vector<float> packed(bytes.size() / sizeof(float), 0.0F);
-  for (std::int64_t c = 0; c < p.c_out; ++c) {
-    float* const out = packed.data() + (c / block) * (taps * depth + 1) * block + c % block;
-    if (bias != nullptr) out[0] = bias[c];
-    for (std::int64_t d = 0; d < depth; ++d) {
-      for (std::int64_t t = 0; t < taps; ++t) out[(1 + t * depth + d) * block] = weights[(c * depth + d) * taps + t];
-    }
+bool has_f16_form(KernelId id) {
+  switch (id) {
+    case KernelId::kReorderToBlocked:
+    case KernelId::kReorderToLinear:
+    case KernelId::kReorderToLast:
+    case KernelId::kConvDirect:
+    case KernelId::kConvPointwise:
+    case KernelId::kConvDepthwise:
+    case KernelId::kConvFirst:
+    case KernelId::kConvGrouped:
+    case KernelId::kConvTranspose:
+    case KernelId::kConvMapped:
+    case KernelId::kMaxPool:
+    case KernelId::kAveragePool:
+    case KernelId::kGlobalAveragePool:
+    case KernelId::kResizeNearest:
+    case KernelId::kResizeLinear:
+    case KernelId::kPad:
+    case KernelId::kUnary:
+    case KernelId::kBinary:
+    case KernelId::kChannelGather:
+    case KernelId::kChannelCopy:
+    case KernelId::kCast:
+    case KernelId::kSoftmaxChannels:
+    case KernelId::kPreprocess: return true;
+    default: return false;
   }
-  std::memcpy(bytes.data(), packed.data(), bytes.size());
+}
+
+std::vector<std::byte> stored_as(DType stored, std::span<const float> values) {
+  const std::size_t size = size_of(stored);
+  std::vector<std::byte> bytes(values.size() * size);
+  for (std::size_t i = 0; i < values.size(); ++i) store(bytes.data() + i * size, values[i], stored);
   return bytes;
 }
 
-Call make_conv(const ConvParams& p, const float* weights, const float* bias, bool linear_input, Target target) {
+std::vector<std::byte> pack_conv(const ConvParams& p, const float* weights, const float* bias, Target target,
+                                 DType stored) {
+  const std::int64_t block = block_of(target), count = blocks(p.c_out, target);
+  const std::int64_t depth = p.c_in / p.group, taps = std::int64_t{p.kernel_h} * p.kernel_w;
+  const auto size = static_cast<std::int64_t>(size_of(stored)), wide = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t bytes_of_block = (wide + taps * depth * size) * block;
+  std::vector<std::byte> packed(static_cast<std::size_t>(count * bytes_of_block));
+  for (std::int64_t c = 0; c < p.c_out; ++c) {
+    std::byte* const biases = packed.data() + (c / block) * bytes_of_block;
+    std::byte* const rows = biases + wide * block;
+    if (bias != nullptr) store(biases + c % block * wide, bias[c], DType::kF32);
+    for (std::int64_t d = 0; d < depth; ++d) {
+      for (std::int64_t t = 0; t < taps; ++t) {
+        store(rows + ((t * depth + d) * block + c % block) * size, weights[(c * depth + d) * taps + t], stored);
+      }
+    }
+  }
+  return packed;
+}
+
+namespace {
+
+KernelId form_of(KernelId id, DType stored) { return stored == DType::kF16 ? f16_form(id) : id; }
+
+}  // namespace
+
+Call make_conv(const ConvParams& p, const float* weights, const float* bias, bool linear_input, Target target,
+               DType stored) {
   const bool depthwise = p.group == p.c_in && p.group == p.c_out;
   const KernelId id = linear_input      ? KernelId::kConvFirst
                       : is_pointwise(p) ? KernelId::kConvPointwise
                       : p.group == 1    ? KernelId::kConvDirect
                       : depthwise       ? KernelId::kConvDepthwise
                                         : KernelId::kConvGrouped;
-  Call call = make_call(id, p);
-  call.constant = pack_conv(p, weights, bias, target);
+  Call call = make_call(form_of(id, stored), p);
+  call.constant = pack_conv(p, weights, bias, target, stored);
   call.constant_operand = 1;
   return call;
 }
 
 Call make_mapped_conv(const ConvParams& p, std::int32_t c_x, std::span<const std::int32_t> channels,
-                      const float* weights, const float* bias, Target target) {
-  Call call = make_call(KernelId::kConvMapped, MappedConvParams{p, c_x, 0});
-  call.constant = pack_conv(p, weights, bias, target);
+                      const float* weights, const float* bias, Target target, DType stored) {
+  Call call = make_call(form_of(KernelId::kConvMapped, stored), MappedConvParams{p, c_x, 0});
+  call.constant = pack_conv(p, weights, bias, target, stored);
   const auto bytes = std::as_bytes(channels);
   call.constant.insert(call.constant.end(), bytes.begin(), bytes.end());
   call.constant_operand = 1;
   return call;
 }
-Call make_conv_transpose(const ConvParams& p, const float* weights, const float* bias, Target target) {
+Call make_conv_transpose(const ConvParams& p, const float* weights, const float* bias, Target target, DType stored) {
   const std::int64_t depth = p.c_in / p.group, width = p.c_out / p.group;
   if (p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.group == 1 && p.pad_top == 0 &&
       p.pad_left == 0 && p.h_out == p.h_in && p.w_out == p.w_in) {
@@ -597,25 +696,28 @@ Call make_conv_transpose(const ConvParams& p, const float* weights, const float*
     for (std::int64_t c = 0; c < width; ++c) {
       for (std::int64_t d = 0; d < depth; ++d) rows[static_cast<std::size_t>(c * depth + d)] = weights[d * width + c];
     }
-    return make_conv(p, rows.data(), bias, false, target);
+    return make_conv(p, rows.data(), bias, false, target, stored);
   }
-  Call call = make_call(KernelId::kConvTranspose, p);
+  Call call = make_call(form_of(KernelId::kConvTranspose, stored), p);
   const std::int64_t block = block_of(target), count = blocks(p.c_out, target);
-  std::vector<float> packed;
+  std::vector<std::byte>& packed = call.constant;
   for (std::int32_t phase_h = 0; phase_h < p.stride_h; ++phase_h) {
     for (std::int32_t phase_w = 0; phase_w < p.stride_w; ++phase_w) {
       for (std::int64_t b = 0; b < count; ++b) {
         const std::int64_t first = b * block, last = std::min<std::int64_t>(first + block, p.c_out);
-        const auto row = [&](auto value) {
-          for (std::int64_t c = first; c < first + block; ++c) packed.push_back(c < last ? value(c) : 0.0F);
+        const auto row = [&](DType type, auto value) {
+          for (std::int64_t c = first; c < first + block; ++c) {
+            packed.resize(packed.size() + size_of(type));
+            store(&packed.back() + 1 - size_of(type), c < last ? value(c) : 0.0F, type);
+          }
         };
-        row([&](std::int64_t c) { return bias == nullptr ? 0.0F : bias[c]; });
+        row(DType::kF32, [&](std::int64_t c) { return bias == nullptr ? 0.0F : bias[c]; });
         for (std::int64_t kh = 0; kh < p.kernel_h; ++kh) {
           if (kh * p.dilation_h % p.stride_h != phase_h) continue;
           for (std::int64_t kw = 0; kw < p.kernel_w; ++kw) {
             if (kw * p.dilation_w % p.stride_w != phase_w) continue;
             for (std::int64_t d = 0; d < depth; ++d) {
-              row([&](std::int64_t c) {
+              row(stored, [&](std::int64_t c) {
                 return weights[(((c / width * depth + d) * width + c % width) * p.kernel_h + kh) * p.kernel_w + kw];
               });
             }
@@ -624,8 +726,6 @@ Call make_conv_transpose(const ConvParams& p, const float* weights, const float*
       }
     }
   }
-  call.constant.resize(packed.size() * sizeof(float));
-  std::memcpy(call.constant.data(), packed.data(), call.constant.size());
   call.constant_operand = 1;
   return call;
 }

@@ -53,10 +53,12 @@ std::uint64_t flops_of(KernelId id, const void* params);
 // The kernel of a convolution: params.group, extents, strides decide. `linear_input`: X is linear, for kConvFirst
 // (group 1, at most 4 input channels); every other kernel wants X blocked. Y is always blocked.
 // weights: f32 [c_out][c_in / group][kernel_h][kernel_w]; bias: c_out floats or nullptr (zero).
-Call make_conv(const ConvParams& params, const float* weights, const float* bias, bool linear_input, Target target);
+// `stored`: what blocked tensors and weights hold, f32, or f16 for the f16 form (weights rounded to nearest even).
+Call make_conv(const ConvParams& params, const float* weights, const float* bias, bool linear_input, Target target,
+               DType stored = DType::kF32);
 // A pointwise one (params.c_in channels) of a blocked X with c_x channels; channels.size() == c_in.
 Call make_mapped_conv(const ConvParams& params, std::int32_t c_x, std::span<const std::int32_t> channels,
-                      const float* weights, const float* bias, Target target);
+                      const float* weights, const float* bias, Target target, DType stored = DType::kF32);
 constexpr bool is_pointwise(const ConvParams& p) {
   return p.group == 1 && p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_top == 0 &&
          p.pad_left == 0 && p.h_out == p.h_in && p.w_out == p.w_in;
@@ -64,8 +66,14 @@ constexpr bool is_pointwise(const ConvParams& p) {
 // Whether a convolution may take its input linear.
 constexpr bool takes_linear_input(const ConvParams& p) { return p.group == 1 && p.c_in <= 4; }
 // Transposed: weights f32 [c_in][c_out / group][kernel_h][kernel_w]. One tap with stride 1 is kConvPointwise.
-Call make_conv_transpose(const ConvParams& params, const float* weights, const float* bias, Target target);
-std::vector<std::byte> pack_conv(const ConvParams& params, const float* weights, const float* bias, Target target);
+Call make_conv_transpose(const ConvParams& params, const float* weights, const float* bias, Target target,
+                         DType stored = DType::kF32);
+std::vector<std::byte> pack_conv(const ConvParams& params, const float* weights, const float* bias, Target target,
+                                 DType stored);
+// Whether a kernel has an f16 form.
+bool has_f16_form(KernelId id);
+// Values as a tensor of that type holds them: f32, or f16 rounded to nearest even.
+std::vector<std::byte> stored_as(DType stored, std::span<const float> values);
 
 // rows.size() == h_out, columns.size() == w_out. Nearest when every weight is 0.
 Call make_resize(const ResizeParams& params, std::span<const Tap> rows, std::span<const Tap> columns);

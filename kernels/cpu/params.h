@@ -1,4 +1,4 @@
-// Parameter blocks of the CPU kernels as plans store them: plain members of fixed width, no holes, little-endian.
+// Parameter blocks of the kernels as plans store them: plain members of fixed width, no holes, little-endian.
 // Changing one is a new version of its kernel. Extents are positive; every tensor has at most kMaxElements elements.
 //
 // "blocked" is [N][ceil(C/B)][H][W][B] with B = block_of(target); every kernel that writes a blocked tensor writes zero
@@ -102,12 +102,23 @@ enum class Activation : std::int32_t {
 
 // X and Y of a change of layout, and of kernels that keep the shape or reduce the pixels: n images, c channels,
 // `pixels` = h * w.
+// A kernel over blocked tensors has a second form, for GPUs alone, under this many more: the same parameters, blocked
+// tensors hold f16. What is read is widened, what is written is rounded once, to nearest even; between is the
+// arithmetic of the first form, in f32. Weights are f16 with a bias in f32; X of kConvFirst and Y of kPreprocess are
+// linear and f16; the linear side of a reorder, a scalar B and taps stay f32. kCast: between f32 and f16.
+inline constexpr std::uint32_t kF16Form = 256;
+constexpr bool is_f16_form(KernelId id) { return static_cast<std::uint32_t>(id) >= kF16Form; }
+constexpr KernelId f16_form(KernelId id) { return static_cast<KernelId>(static_cast<std::uint32_t>(id) + kF16Form); }
+constexpr KernelId f32_form(KernelId id) {
+  return is_f16_form(id) ? static_cast<KernelId>(static_cast<std::uint32_t>(id) - kF16Form) : id;
+}
+
 struct ReorderParams {
   std::int32_t n = 1, c = 1;
   std::int64_t pixels = 1;
 };
 
-// Packed weights, f32, see pack_conv(): for every block of B output channels its bias[B], then
+// Packed weights, see pack_conv(): for every block of B output channels its bias[B] in f32, then
 // w[kernel_h][kernel_w][c_in / group][B]; channels beyond c_out are zero.
 //
 // kConvTranspose: X's element i reaches Y's elements i * stride - pad + k * dilation. Output rows (columns) of one

@@ -14,6 +14,7 @@
 namespace takt::kernels {
 namespace {
 
+using cpu::f16_form;
 using cpu::KernelId;
 
 struct Entry {
@@ -69,6 +70,30 @@ constexpr Entry kEntries[] = {
     entry<reference::GenericParams>(KernelId::kReference, "reference", reference::kGenericInputs + 1, -1, 2),
     entry<reference::GenericParams>(KernelId::kCounted, "reference_counted", kCountedOperands),
     entry<reference::GenericParams>(KernelId::kCounting, "reference_counting", kCountedOperands + 1, -1, 1, 2),
+    // For GPUs alone.
+    entry<cpu::ReorderParams>(f16_form(KernelId::kReorderToBlocked), "reorder_to_blocked_f16", 2),
+    entry<cpu::ReorderParams>(f16_form(KernelId::kReorderToLinear), "reorder_to_linear_f16", 2),
+    entry<cpu::ConvParams>(f16_form(KernelId::kConvDirect), "conv_direct_f16", 4, 2),
+    entry<cpu::ConvParams>(f16_form(KernelId::kConvPointwise), "conv_pointwise_f16", 4, 2),
+    entry<cpu::ConvParams>(f16_form(KernelId::kConvDepthwise), "conv_depthwise_f16", 4, 2),
+    entry<cpu::ConvParams>(f16_form(KernelId::kConvFirst), "conv_first_f16", 4, 2),
+    entry<cpu::ConvParams>(f16_form(KernelId::kConvGrouped), "conv_grouped_f16", 4, 2),
+    entry<cpu::PoolParams>(f16_form(KernelId::kMaxPool), "max_pool_f16", 2),
+    entry<cpu::PoolParams>(f16_form(KernelId::kAveragePool), "average_pool_f16", 2),
+    entry<cpu::ReorderParams>(f16_form(KernelId::kGlobalAveragePool), "global_average_pool_f16", 2),
+    entry<cpu::ResizeParams>(f16_form(KernelId::kResizeNearest), "resize_nearest_f16", 3),
+    entry<cpu::ResizeParams>(f16_form(KernelId::kResizeLinear), "resize_linear_f16", 3),
+    entry<cpu::PadParams>(f16_form(KernelId::kPad), "pad_f16", 2),
+    entry<cpu::UnaryParams>(f16_form(KernelId::kUnary), "unary_f16", 2, 0),
+    entry<cpu::BinaryParams>(f16_form(KernelId::kBinary), "binary_f16", 3, 0),
+    entry<cpu::ChannelGatherParams>(f16_form(KernelId::kChannelGather), "channel_gather_f16", 4),
+    entry<cpu::ChannelCopyParams>(f16_form(KernelId::kChannelCopy), "channel_copy_f16", 2),
+    entry<cpu::CastParams>(f16_form(KernelId::kCast), "cast_f16", 2),
+    entry<cpu::ReorderParams>(f16_form(KernelId::kSoftmaxChannels), "softmax_channels_f16", 2, 0),
+    entry<Preprocess>(f16_form(KernelId::kPreprocess), "preprocess_u8_f16", 2),
+    entry<cpu::ConvParams>(f16_form(KernelId::kConvTranspose), "conv_transpose_f16", 3),
+    entry<cpu::MappedConvParams>(f16_form(KernelId::kConvMapped), "conv_pointwise_mapped_f16", 4, 2),
+    entry<cpu::ReorderParams>(f16_form(KernelId::kReorderToLast), "reorder_to_last_f16", 2),
 };
 constexpr std::size_t kCount = std::size(kEntries);
 constexpr int kCounts = reference::kGenericInputs;         // the first count operand of kCounted
@@ -208,6 +233,7 @@ Kernel::Counted counted_operand(const void* params, int operand) {
 
 Table table_of(Target target) {
   Table table = host_halves(std::make_index_sequence<kCount>());
+  std::erase_if(table, [](const Kernel& k) { return cpu::is_f16_form(static_cast<KernelId>(k.id)); });
   add_operators(table, target, std::make_index_sequence<kMostOperators>());
   const auto find = [&](KernelId id) {
     return std::find_if(table.begin(), table.end(),
@@ -231,7 +257,7 @@ Table table_of(Target target) {
 // What kernels/cuda has, beside all of takt's own operators.
 constexpr bool has_cuda_kernel(std::uint32_t id) {
   return id <= static_cast<std::uint32_t>(KernelId::kReorderToLast) ||
-         id == static_cast<std::uint32_t>(KernelId::kSelect);
+         id == static_cast<std::uint32_t>(KernelId::kSelect) || cpu::is_f16_form(static_cast<KernelId>(id));
 }
 
 // Host halves alone: a device launches by id.

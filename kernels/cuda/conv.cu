@@ -6,14 +6,30 @@ namespace takt::kernels::cuda::TAKT_BODY {
 namespace {
 
 using cpu::ConvParams;
+using cpu::f16_form;
 using cpu::KernelId;
 using cpu::MappedConvParams;
 
-// Sum, residual, activation, into element `at` of Y.
+// Sum, residual, activation, into an element of Y.
+template <class T>
 TAKT_DEVICE void finish(const ConvParams& p, float sum, const Address& residual, const Address& y,
                         std::int64_t element) {
-  if (p.residual == 1) sum += at<const float>(residual)[element];
-  at<float>(y)[element] = activate(p.activation, sum, p.alpha, p.beta);
+  if (p.residual == 1) sum += read<T>(residual, element);
+  write<T>(y, element, activate(p.activation, sum, p.alpha, p.beta));
+}
+
+// Packed weights behind so many rows of biases and of taps: a row of biases, then rows of taps (cpu/params.h).
+template <class T>
+struct Packed {
+  const float* biases;
+  const T* taps;
+};
+template <class T>
+TAKT_DEVICE Packed<T> packed_behind(const Address& weights, std::int64_t biases, std::int64_t taps) {
+  const std::byte* const start =
+      at<const std::byte>(weights) +
+      (biases * static_cast<std::int64_t>(sizeof(float)) + taps * static_cast<std::int64_t>(sizeof(T))) * kBlock;
+  return {reinterpret_cast<const float*>(start), reinterpret_cast<const T*>(start + kBlock * sizeof(float))};
 }
 
 // Implicit product of matrices: a block computes kPixels pixels of kWarps blocks of channels; a lane is an output
@@ -23,7 +39,7 @@ constexpr std::uint32_t kWarps = 4;
 constexpr std::uint32_t kPixels = 16;
 constexpr std::uint32_t kTileBytes = kPixels * (kWarp + 2) * 4;  // inputs, then the first row and column of each pixel
 
-template <bool kMapped>
+template <bool kMapped, class T>
 TAKT_KERNEL void conv_tiled_kernel(MappedConvParams m, Address x, Address weights, Address residual, Address y,
                                    Conditions conditions) {
   if (!hold(conditions)) return;
@@ -47,15 +63,17 @@ TAKT_KERNEL void conv_tiled_kernel(MappedConvParams m, Address x, Address weight
     columns[t] = there ? static_cast<std::int32_t>(pixel % p.w_out * p.stride_w - p.pad_left) : -0x40000000;
   }
   sync_block();
-  const float* const in = at<const float>(x);
+  const T* const in = at<const T>(x);
   const std::int32_t* channels = nullptr;
-  const float* w = at<const float>(weights);
   const std::int64_t taps = static_cast<std::int64_t>(p.kernel_h) * p.kernel_w * p.c_in;
-  if constexpr (kMapped) channels = reinterpret_cast<const std::int32_t*>(w + blocks_out * (taps + 1) * kBlock);
-  w += computes ? block * (taps + 1) * kBlock + lane : 0;
+  if constexpr (kMapped) {
+    channels = reinterpret_cast<const std::int32_t*>(packed_behind<T>(weights, blocks_out, blocks_out * taps).biases);
+  }
+  const Packed<T> packed = packed_behind<T>(weights, computes ? block : 0, computes ? block * taps : 0);
+  const float bias = computes ? packed.biases[lane] : 0.0F;
+  const T* w = packed.taps + lane;
   float sum[kPixels];
-  for (std::uint32_t i = 0; i < kPixels; ++i) sum[i] = computes ? *w : 0.0F;
-  w += kBlock;
+  for (std::uint32_t i = 0; i < kPixels; ++i) sum[i] = bias;
   for (std::int32_t ky = 0; ky < p.kernel_h; ++ky) {
     for (std::int32_t kx = 0; kx < p.kernel_w; ++kx) {
       // Bit i: pixel i has this tap inside the input.
@@ -78,14 +96,14 @@ TAKT_KERNEL void conv_tiled_kernel(MappedConvParams m, Address x, Address weight
           if ((inside >> i & 1U) != 0 && lane < valid) {
             const std::int64_t row = rows[i] + static_cast<std::int64_t>(ky) * p.dilation_h;
             const std::int64_t column = columns[i] + static_cast<std::int64_t>(kx) * p.dilation_w;
-            value = in[blocked(image, channel, row * p.w_in + column, m.c_x, pixels_in)];
+            value = widened(in[blocked(image, channel, row * p.w_in + column, m.c_x, pixels_in)]);
           }
           tile[i * kWarp + lane] = value;
         }
         sync_block();
         if (computes) {
           for (std::uint32_t c = 0; c < valid; ++c) {
-            const float weight = w[c * kBlock];
+            const float weight = widened(w[c * kBlock]);
             for (std::uint32_t i = 0; i < kPixels; ++i) {
               if ((inside >> i & 1U) != 0) sum[i] = fma(tile[i * kWarp + c], weight, sum[i]);
             }
@@ -101,14 +119,14 @@ TAKT_KERNEL void conv_tiled_kernel(MappedConvParams m, Address x, Address weight
   for (std::uint32_t i = 0; i < kPixels && first + i < pixels_out; ++i) {
     const std::int64_t element = ((image * blocks_out + block) * pixels_out + first + i) * kBlock + lane;
     if (hole) {
-      at<float>(y)[element] = 0;
+      write<T>(y, element, 0);
     } else {
-      finish(p, sum[i], residual, y, element);
+      finish<T>(p, sum[i], residual, y, element);
     }
   }
 }
 
-template <bool kMapped>
+template <bool kMapped, class T>
 int conv_tiled(const MappedConvParams& m, const Call& call) {
   const ConvParams& p = m.conv;
   const std::int64_t pixels = static_cast<std::int64_t>(p.h_out) * p.w_out;
@@ -118,21 +136,25 @@ int conv_tiled(const MappedConvParams& m, const Call& call) {
   grid.blocks_z = static_cast<std::uint32_t>(p.n);
   grid.threads_x = kWarps * kWarp;
   grid.shared_bytes = kTileBytes;
-  return launch(kMapped ? "conv_mapped" : "conv_tiled", conv_tiled_kernel<kMapped>, grid, call.stream, m,
-                call.operands[0], call.operands[1], call.operands[2], call.operands[3], call.conditions);
+  const char* const name =
+      kMapped ? form<T>("conv_mapped", "conv_mapped_f16") : form<T>("conv_tiled", "conv_tiled_f16");
+  return launch(name, conv_tiled_kernel<kMapped, T>, grid, call.stream, m, call.operands[0], call.operands[1],
+                call.operands[2], call.operands[3], call.conditions);
 }
 
+template <class T>
 int conv_direct(const Call& call) {
   const auto p = load_params<ConvParams>(call.params);
-  return conv_tiled<false>({p, p.c_in, 0}, call);
+  return conv_tiled<false, T>({p, p.c_in, 0}, call);
 }
+template <class T>
 int conv_mapped(const Call& call) {
-  return conv_tiled<true>(load_params<MappedConvParams>(call.params), call);
+  return conv_tiled<true, T>(load_params<MappedConvParams>(call.params), call);
 }
 
 // A thread is an output channel of a pixel and reads its own inputs: depthwise and other groups, and the few channels
 // of a linear input.
-template <bool kLinear>
+template <bool kLinear, class T>
 struct PlainConv {
   ConvParams p;
   Address x, weights, residual, y;
@@ -141,16 +163,16 @@ struct PlainConv {
     const std::int64_t pixels_in = static_cast<std::int64_t>(p.h_in) * p.w_in;
     const Place to = place_of(i, p.c_out, pixels_out);
     if (to.hole) {
-      at<float>(y)[i] = 0;
+      write<T>(y, i, 0);
       return;
     }
     const std::int32_t depth = p.c_in / p.group;
     const std::int64_t first = to.channel / (p.c_out / p.group) * depth;  // channel of X
     const std::int64_t taps = static_cast<std::int64_t>(p.kernel_h) * p.kernel_w * depth;
-    const float* w = at<const float>(weights) + to.block * (taps + 1) * kBlock + to.lane;
-    const float* const in = at<const float>(x);
-    float sum = *w;
-    w += kBlock;
+    const Packed<T> packed = packed_behind<T>(weights, to.block, to.block * taps);
+    const T* w = packed.taps + to.lane;
+    const T* const in = at<const T>(x);
+    float sum = packed.biases[to.lane];
     const std::int64_t top = to.pixel / p.w_out * p.stride_h - p.pad_top;
     const std::int64_t left = to.pixel % p.w_out * p.stride_w - p.pad_left;
     for (std::int32_t ky = 0; ky < p.kernel_h; ++ky) {
@@ -162,23 +184,24 @@ struct PlainConv {
         for (std::int32_t c = 0; c < depth; ++c) {
           const std::int64_t from = kLinear ? (to.image * p.c_in + first + c) * pixels_in + pixel
                                             : blocked(to.image, first + c, pixel, p.c_in, pixels_in);
-          sum = fma(in[from], w[c * kBlock], sum);
+          sum = fma(widened(in[from]), widened(w[c * kBlock]), sum);
         }
       }
     }
-    finish(p, sum, residual, y, i);
+    finish<T>(p, sum, residual, y, i);
   }
 };
 
-template <bool kLinear>
+template <bool kLinear, class T>
 int conv_plain(const Call& call) {
   const auto p = load_params<ConvParams>(call.params);
-  return each(kLinear ? "conv_first" : "conv_grouped",
-              PlainConv<kLinear>{p, call.operands[0], call.operands[1], call.operands[2], call.operands[3]},
+  return each(kLinear ? form<T>("conv_first", "conv_first_f16") : form<T>("conv_grouped", "conv_grouped_f16"),
+              PlainConv<kLinear, T>{p, call.operands[0], call.operands[1], call.operands[2], call.operands[3]},
               p.n * blocks_on_host(p.c_out) * p.h_out * p.w_out * kBlock, call);
 }
 
 // Packed weights: for every phase of rows and of columns, every block: bias, then the taps of the phase (cpu/params.h).
+template <class T>
 struct ConvTranspose {
   ConvParams p;
   Address x, weights, y;
@@ -187,7 +210,7 @@ struct ConvTranspose {
     const std::int64_t pixels_in = static_cast<std::int64_t>(p.h_in) * p.w_in;
     const Place to = place_of(i, p.c_out, pixels_out);
     if (to.hole) {
-      at<float>(y)[i] = 0;
+      write<T>(y, i, 0);
       return;
     }
     const std::int32_t depth = p.c_in / p.group;
@@ -206,13 +229,13 @@ struct ConvTranspose {
       before_w += phase < phase_w ? 1 : 0;
       own_w += phase == phase_w ? 1 : 0;
     }
-    const std::int64_t rows_before =
-        blocks_of(p.c_out) * (phase_h * p.stride_w + phase_w + depth * (before_h * p.kernel_w + own_h * before_w));
-    const float* w =
-        at<const float>(weights) + (rows_before + to.block * (1 + own_h * own_w * depth)) * kBlock + to.lane;
-    const float* const in = at<const float>(x);
-    float sum = *w;
-    w += kBlock;
+    const std::int64_t blocks = blocks_of(p.c_out);
+    const Packed<T> packed =
+        packed_behind<T>(weights, blocks * (phase_h * p.stride_w + phase_w) + to.block,
+                         depth * (blocks * (before_h * p.kernel_w + own_h * before_w) + to.block * own_h * own_w));
+    const T* w = packed.taps + to.lane;
+    const T* const in = at<const T>(x);
+    float sum = packed.biases[to.lane];
     for (std::int64_t ky = 0; ky < p.kernel_h; ++ky) {
       if (ky * p.dilation_h % p.stride_h != phase_h) continue;
       const std::int64_t sy = down - ky * p.dilation_h;
@@ -222,30 +245,41 @@ struct ConvTranspose {
         if (sy >= 0 && sy / p.stride_h < p.h_in && sx >= 0 && sx / p.stride_w < p.w_in) {
           const std::int64_t pixel = sy / p.stride_h * p.w_in + sx / p.stride_w;
           for (std::int32_t c = 0; c < depth; ++c) {
-            sum = fma(in[blocked(to.image, first + c, pixel, p.c_in, pixels_in)], w[c * kBlock], sum);
+            sum = fma(widened(in[blocked(to.image, first + c, pixel, p.c_in, pixels_in)]), widened(w[c * kBlock]), sum);
           }
         }
         w += depth * kBlock;
       }
     }
-    at<float>(y)[i] = activate(p.activation, sum, p.alpha, p.beta);
+    write<T>(y, i, activate(p.activation, sum, p.alpha, p.beta));
   }
 };
 
+template <class T>
 int conv_transpose(const Call& call) {
   const auto p = load_params<ConvParams>(call.params);
-  return each("conv_transpose", ConvTranspose{p, call.operands[0], call.operands[1], call.operands[2]},
+  return each(form<T>("conv_transpose", "conv_transpose_f16"),
+              ConvTranspose<T>{p, call.operands[0], call.operands[1], call.operands[2]},
               p.n * blocks_on_host(p.c_out) * p.h_out * p.w_out * kBlock, call);
 }
 
 }  // namespace
 
 std::span<const DeviceHalf> conv_kernels() {
-  static constexpr DeviceHalf kHalves[] = {
-      {KernelId::kConvDirect, conv_direct},          {KernelId::kConvPointwise, conv_direct},
-      {KernelId::kConvDepthwise, conv_plain<false>}, {KernelId::kConvFirst, conv_plain<true>},
-      {KernelId::kConvGrouped, conv_plain<false>},   {KernelId::kConvTranspose, conv_transpose},
-      {KernelId::kConvMapped, conv_mapped}};
+  static constexpr DeviceHalf kHalves[] = {{KernelId::kConvDirect, conv_direct<float>},
+                                           {KernelId::kConvPointwise, conv_direct<float>},
+                                           {KernelId::kConvDepthwise, conv_plain<false, float>},
+                                           {KernelId::kConvFirst, conv_plain<true, float>},
+                                           {KernelId::kConvGrouped, conv_plain<false, float>},
+                                           {KernelId::kConvTranspose, conv_transpose<float>},
+                                           {KernelId::kConvMapped, conv_mapped<float>},
+                                           {f16_form(KernelId::kConvDirect), conv_direct<Half>},
+                                           {f16_form(KernelId::kConvPointwise), conv_direct<Half>},
+                                           {f16_form(KernelId::kConvDepthwise), conv_plain<false, Half>},
+                                           {f16_form(KernelId::kConvFirst), conv_plain<true, Half>},
+                                           {f16_form(KernelId::kConvGrouped), conv_plain<false, Half>},
+                                           {f16_form(KernelId::kConvTranspose), conv_transpose<Half>},
+                                           {f16_form(KernelId::kConvMapped), conv_mapped<Half>}};
   return kHalves;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <span>
+#include <type_traits>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/table.h"
@@ -22,6 +23,33 @@ TAKT_DEVICE bool hold(const Conditions& conditions) {
     if ((*at<const std::uint8_t>(conditions.flags[i]) != 0) != conditions.when[i]) return false;
   }
   return true;
+}
+
+// Elements of tensors that hold f32 or f16 (T: float or Half). Computed with is f32.
+template <class T>
+TAKT_DEVICE float widened(T value) {
+  if constexpr (std::is_same_v<T, Half>) {
+    return to_float(value);
+  } else {
+    return value;
+  }
+}
+template <class T>
+TAKT_DEVICE float read(const Address& address, std::int64_t i) {
+  return widened(at<const T>(address)[i]);
+}
+template <class T>
+TAKT_DEVICE void write(const Address& address, std::int64_t i, float value) {
+  if constexpr (std::is_same_v<T, Half>) {
+    at<Half>(address)[i] = to_half(value);
+  } else {
+    at<float>(address)[i] = value;
+  }
+}
+// Of the two names of a kernel.
+template <class T>
+constexpr const char* form(const char* f32, const char* f16) {
+  return std::is_same_v<T, Half> ? f16 : f32;
 }
 
 template <class Params>

@@ -9,11 +9,13 @@ namespace {
 using cpu::Binary;
 using cpu::BinaryParams;
 using cpu::BroadcastParams;
+using cpu::f16_form;
 using cpu::KernelId;
 using cpu::Operand2;
 using cpu::Unary;
 using cpu::UnaryParams;
 
+template <class T>
 struct UnaryOf {
   UnaryParams p;
   Address x, y;
@@ -30,13 +32,15 @@ struct UnaryOf {
   }
   TAKT_DEVICE void operator()(std::int64_t i) const {
     const bool hole = p.blocked == 1 && place_of(i, p.c, p.pixels).hole;
-    at<float>(y)[i] = hole ? 0.0F : of(at<const float>(x)[i]);
+    write<T>(y, i, hole ? 0.0F : of(read<T>(x, i)));
   }
 };
+template <class T>
 int unary(const Call& call) {
   const auto p = load_params<UnaryParams>(call.params);
   const std::int64_t channels = p.blocked == 1 ? blocks_on_host(p.c) * kBlock : p.c;
-  return each("unary", UnaryOf{p, call.operands[0], call.operands[1]}, p.n * channels * p.pixels, call);
+  return each(form<T>("unary", "unary_f16"), UnaryOf<T>{p, call.operands[0], call.operands[1]},
+              p.n * channels * p.pixels, call);
 }
 
 // NaN of either operand is the result of a minimum and a maximum.
@@ -52,6 +56,7 @@ TAKT_DEVICE float combine(Binary op, float a, float b) {
   return a;
 }
 
+template <class T>
 struct BinaryOf {
   BinaryParams p;
   Address a, b, y;
@@ -65,20 +70,21 @@ struct BinaryOf {
     } else if (p.second == Operand2::kChannel) {
       second = i / p.pixels % p.c;
     }
-    if (p.second == Operand2::kScalar) second = 0;
     if (hole) {
-      at<float>(y)[i] = 0;
+      write<T>(y, i, 0);
       return;
     }
-    const float left = at<const float>(a)[i], right = at<const float>(b)[second];
-    at<float>(y)[i] = p.swapped == 1 ? combine(p.op, right, left) : combine(p.op, left, right);
+    const float left = read<T>(a, i);
+    const float right = p.second == Operand2::kScalar ? *at<const float>(b) : read<T>(b, second);
+    write<T>(y, i, p.swapped == 1 ? combine(p.op, right, left) : combine(p.op, left, right));
   }
 };
+template <class T>
 int binary(const Call& call) {
   const auto p = load_params<BinaryParams>(call.params);
   const std::int64_t channels = p.blocked == 1 ? blocks_on_host(p.c) * kBlock : p.c;
-  return each("binary", BinaryOf{p, call.operands[0], call.operands[1], call.operands[2]}, p.n * channels * p.pixels,
-              call);
+  return each(form<T>("binary", "binary_f16"), BinaryOf<T>{p, call.operands[0], call.operands[1], call.operands[2]},
+              p.n * channels * p.pixels, call);
 }
 
 struct BroadcastOf {
@@ -105,8 +111,11 @@ int binary_broadcast(const Call& call) {
 }  // namespace
 
 std::span<const DeviceHalf> elementwise_kernels() {
-  static constexpr DeviceHalf kHalves[] = {
-      {KernelId::kUnary, unary}, {KernelId::kBinary, binary}, {KernelId::kBinaryBroadcast, binary_broadcast}};
+  static constexpr DeviceHalf kHalves[] = {{KernelId::kUnary, unary<float>},
+                                           {KernelId::kBinary, binary<float>},
+                                           {KernelId::kBinaryBroadcast, binary_broadcast},
+                                           {f16_form(KernelId::kUnary), unary<Half>},
+                                           {f16_form(KernelId::kBinary), binary<Half>}};
   return kHalves;
 }
 

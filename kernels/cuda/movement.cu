@@ -9,6 +9,7 @@ namespace takt::kernels::cuda::TAKT_BODY {
 namespace {
 
 using cpu::CastParams;
+using cpu::f16_form;
 using cpu::FillParams;
 using cpu::GatherParams;
 using cpu::KernelId;
@@ -133,6 +134,19 @@ int cast(const Call& call) {
   });
 }
 
+template <class From, class To>
+struct Convert {
+  Address x, y;
+  TAKT_DEVICE void operator()(std::int64_t i) const { write<To>(y, i, read<From>(x, i)); }
+};
+int cast_f16(const Call& call) {
+  const auto p = load_params<CastParams>(call.params);
+  if (static_cast<DType>(p.from) == DType::kF16) {
+    return each("cast_f16", Convert<Half, float>{call.operands[0], call.operands[1]}, p.elements, call);
+  }
+  return each("cast_f16", Convert<float, Half>{call.operands[0], call.operands[1]}, p.elements, call);
+}
+
 template <class Word>
 struct Select {
   Address condition, a, b, y;
@@ -157,6 +171,7 @@ std::span<const DeviceHalf> movement_kernels() {
                                            {KernelId::kFill, fill},
                                            {KernelId::kGather, gather},
                                            {KernelId::kCast, cast},
+                                           {f16_form(KernelId::kCast), cast_f16},
                                            {KernelId::kSelect, select}};
   return kHalves;
 }

@@ -7,6 +7,9 @@
 namespace takt::kernels::cuda::TAKT_BODY {
 namespace {
 
+using cpu::f16_form;
+
+template <class T>
 struct PreprocessPixel {
   Preprocess p;
   Placement inside;
@@ -33,22 +36,25 @@ struct PreprocessPixel {
     const std::int64_t plane = static_cast<std::int64_t>(p.height) * p.width;
     for (int c = 0; c < 3; ++c) {
       const float v = values[p.colour == ColourOrder::kRgb ? c : 2 - c];
-      at<float>(y)[c * plane + i] = fma(v, p.multiply[c], p.add[c]);
+      write<T>(y, c * plane + i, fma(v, p.multiply[c], p.add[c]));
     }
   }
 };
 
+template <class T>
 int preprocess(const Call& call) {
   const auto p = load_params<Preprocess>(call.params);
   const Placement inside = placement(p.fit, p.source_width, p.source_height, p.width, p.height);
-  return each("preprocess", PreprocessPixel{p, inside, call.operands[0], call.operands[1]},
+  return each(form<T>("preprocess", "preprocess_f16"),
+              PreprocessPixel<T>{p, inside, call.operands[0], call.operands[1]},
               static_cast<std::int64_t>(p.height) * p.width, call);
 }
 
 }  // namespace
 
 std::span<const DeviceHalf> preprocess_kernels() {
-  static constexpr DeviceHalf kHalves[] = {{cpu::KernelId::kPreprocess, preprocess}};
+  static constexpr DeviceHalf kHalves[] = {{cpu::KernelId::kPreprocess, preprocess<float>},
+                                           {f16_form(cpu::KernelId::kPreprocess), preprocess<Half>}};
   return kHalves;
 }
 

@@ -6,6 +6,7 @@
 namespace takt::kernels::cuda::TAKT_BODY {
 namespace {
 
+using cpu::f16_form;
 using cpu::KernelId;
 using cpu::PadMode;
 using cpu::PadParams;
@@ -25,7 +26,7 @@ TAKT_DEVICE Taps taps_inside(std::int64_t start, std::int64_t kernel, std::int64
   return {first, last > first ? last : first};
 }
 
-template <bool kMax>
+template <bool kMax, class T>
 struct Pool {
   PoolParams p;
   Address x, y;
@@ -33,7 +34,7 @@ struct Pool {
     const std::int64_t pixels_in = static_cast<std::int64_t>(p.h_in) * p.w_in;
     const Place to = place_of(i, p.c, static_cast<std::int64_t>(p.h_out) * p.w_out);
     if (to.hole) {
-      at<float>(y)[i] = 0;
+      write<T>(y, i, 0);
       return;
     }
     const std::int64_t down = to.pixel / p.w_out * p.stride_h, right = to.pixel % p.w_out * p.stride_w;
@@ -43,7 +44,7 @@ struct Pool {
     for (std::int64_t ky = rows.first; ky < rows.last; ++ky) {
       for (std::int64_t kx = columns.first; kx < columns.last; ++kx) {
         const std::int64_t row = down - p.pad_top + ky * p.dilation_h, column = right - p.pad_left + kx * p.dilation_w;
-        const float value = at<const float>(x)[blocked(to.image, to.channel, row * p.w_in + column, p.c, pixels_in)];
+        const float value = read<T>(x, blocked(to.image, to.channel, row * p.w_in + column, p.c, pixels_in));
         sum = kMax ? (value > sum ? value : sum) : sum + value;
       }
     }
@@ -58,17 +59,19 @@ struct Pool {
       sum /=
           static_cast<float>((counted_rows.last - counted_rows.first) * (counted_columns.last - counted_columns.first));
     }
-    at<float>(y)[i] = sum;
+    write<T>(y, i, sum);
   }
 };
 
-template <bool kMax>
+template <bool kMax, class T>
 int pool(const Call& call) {
   const auto p = load_params<PoolParams>(call.params);
-  return each(kMax ? "max_pool" : "average_pool", Pool<kMax>{p, call.operands[0], call.operands[1]},
+  return each(kMax ? form<T>("max_pool", "max_pool_f16") : form<T>("average_pool", "average_pool_f16"),
+              Pool<kMax, T>{p, call.operands[0], call.operands[1]},
               p.n * blocks_on_host(p.c) * p.h_out * p.w_out * kBlock, call);
 }
 
+template <class T>
 struct GlobalAveragePool {
   ReorderParams p;
   Address x, y;
@@ -76,18 +79,19 @@ struct GlobalAveragePool {
     const Place to = place_of(i, p.c, 1);
     float sum = 0;
     for (std::int64_t pixel = 0; !to.hole && pixel < p.pixels; ++pixel) {
-      sum += at<const float>(x)[blocked(to.image, to.channel, pixel, p.c, p.pixels)];
+      sum += read<T>(x, blocked(to.image, to.channel, pixel, p.c, p.pixels));
     }
-    at<float>(y)[i] = to.hole ? 0.0F : sum / static_cast<float>(p.pixels);
+    write<T>(y, i, to.hole ? 0.0F : sum / static_cast<float>(p.pixels));
   }
 };
+template <class T>
 int global_average_pool(const Call& call) {
   const auto p = load_params<ReorderParams>(call.params);
-  return each("global_average_pool", GlobalAveragePool{p, call.operands[0], call.operands[1]},
-              p.n * blocks_on_host(p.c) * kBlock, call);
+  return each(form<T>("global_average_pool", "global_average_pool_f16"),
+              GlobalAveragePool<T>{p, call.operands[0], call.operands[1]}, p.n * blocks_on_host(p.c) * kBlock, call);
 }
 
-template <bool kLinear>
+template <bool kLinear, class T>
 struct Resize {
   ResizeParams p;
   Address x, taps, y;
@@ -102,12 +106,12 @@ struct Resize {
     const std::int64_t pixels_in = static_cast<std::int64_t>(p.h_in) * p.w_in;
     const Place to = place_of(i, p.c, static_cast<std::int64_t>(p.h_out) * p.w_out);
     if (to.hole) {
-      at<float>(y)[i] = 0;
+      write<T>(y, i, 0);
       return;
     }
     const Tap ty = tap_at(to.pixel / p.w_out, p.h_in), tx = tap_at(p.h_out + to.pixel % p.w_out, p.w_in);
     const auto value = [&](std::int64_t row, std::int64_t column) {
-      return at<const float>(x)[blocked(to.image, to.channel, row * p.w_in + column, p.c, pixels_in)];
+      return read<T>(x, blocked(to.image, to.channel, row * p.w_in + column, p.c, pixels_in));
     };
     float result = value(ty.first, tx.first);
     if constexpr (kLinear) {
@@ -116,15 +120,15 @@ struct Resize {
       const float bottom = fma(tx.weight, value(ty.second, tx.second) - left, left);
       result = fma(ty.weight, bottom - top, top);
     }
-    at<float>(y)[i] = result;
+    write<T>(y, i, result);
   }
 };
 
-template <bool kLinear>
+template <bool kLinear, class T>
 int resize(const Call& call) {
   const auto p = load_params<ResizeParams>(call.params);
-  return each(kLinear ? "resize_linear" : "resize_nearest",
-              Resize<kLinear>{p, call.operands[0], call.operands[1], call.operands[2]},
+  return each(kLinear ? form<T>("resize_linear", "resize_linear_f16") : form<T>("resize_nearest", "resize_nearest_f16"),
+              Resize<kLinear, T>{p, call.operands[0], call.operands[1], call.operands[2]},
               p.n * blocks_on_host(p.c) * p.h_out * p.w_out * kBlock, call);
 }
 
@@ -136,6 +140,7 @@ TAKT_DEVICE std::int64_t source_of(std::int64_t i, std::int64_t extent, PadMode 
   return -1;
 }
 
+template <class T>
 struct Pad {
   PadParams p;
   Address x, y;
@@ -147,27 +152,34 @@ struct Pad {
     if (to.hole) {
       value = 0;
     } else if (row >= 0 && column >= 0) {
-      value = at<const float>(
-          x)[blocked(to.image, to.channel, row * p.w_in + column, p.c, static_cast<std::int64_t>(p.h_in) * p.w_in)];
+      const std::int64_t pixels_in = static_cast<std::int64_t>(p.h_in) * p.w_in;
+      value = read<T>(x, blocked(to.image, to.channel, row * p.w_in + column, p.c, pixels_in));
     }
-    at<float>(y)[i] = value;
+    write<T>(y, i, value);
   }
 };
+template <class T>
 int pad(const Call& call) {
   const auto p = load_params<PadParams>(call.params);
-  return each("pad", Pad{p, call.operands[0], call.operands[1]}, p.n * blocks_on_host(p.c) * p.h_out * p.w_out * kBlock,
-              call);
+  return each(form<T>("pad", "pad_f16"), Pad<T>{p, call.operands[0], call.operands[1]},
+              p.n * blocks_on_host(p.c) * p.h_out * p.w_out * kBlock, call);
 }
 
 }  // namespace
 
 std::span<const DeviceHalf> spatial_kernels() {
-  static constexpr DeviceHalf kHalves[] = {{KernelId::kMaxPool, pool<true>},
-                                           {KernelId::kAveragePool, pool<false>},
-                                           {KernelId::kGlobalAveragePool, global_average_pool},
-                                           {KernelId::kResizeNearest, resize<false>},
-                                           {KernelId::kResizeLinear, resize<true>},
-                                           {KernelId::kPad, pad}};
+  static constexpr DeviceHalf kHalves[] = {{KernelId::kMaxPool, pool<true, float>},
+                                           {KernelId::kAveragePool, pool<false, float>},
+                                           {KernelId::kGlobalAveragePool, global_average_pool<float>},
+                                           {KernelId::kResizeNearest, resize<false, float>},
+                                           {KernelId::kResizeLinear, resize<true, float>},
+                                           {KernelId::kPad, pad<float>},
+                                           {f16_form(KernelId::kMaxPool), pool<true, Half>},
+                                           {f16_form(KernelId::kAveragePool), pool<false, Half>},
+                                           {f16_form(KernelId::kGlobalAveragePool), global_average_pool<Half>},
+                                           {f16_form(KernelId::kResizeNearest), resize<false, Half>},
+                                           {f16_form(KernelId::kResizeLinear), resize<true, Half>},
+                                           {f16_form(KernelId::kPad), pad<Half>}};
   return kHalves;
 }
 

@@ -30,6 +30,7 @@ struct Options {
   std::string out;
   std::string stage;
   std::string target;
+  std::string precision;
   std::vector<std::string> files;
   std::vector<std::string> fixes;
   std::vector<std::string> loops;
@@ -177,8 +178,8 @@ void print(const plan::Plan& plan, const std::string& out) {
 // The plan of a pipeline's stage ("fusion", "camera_detect/lite"), as a run of the pipeline has it.
 Status run_stage(const Options& options) {
   const bool others = !options.files.empty() || !options.fixes.empty() || !options.loops.empty() ||
-                      !options.states.empty() || !options.target.empty() || !options.dump_after.empty() ||
-                      !options.statistics_after.empty() || options.unoptimised;
+                      !options.states.empty() || !options.target.empty() || !options.precision.empty() ||
+                      !options.dump_after.empty() || !options.statistics_after.empty() || options.unoptimised;
   if (others) {
     return fail(Code::kUsage, "--stage writes the plan as the pipeline has it; only -o and --json go with it");
   }
@@ -369,6 +370,11 @@ Status run(const Options& options) {
   }
   compiler::Options common;
   TAKT_ASSIGN(common.target, target_of(options.target));
+  if (options.precision == "f16") {
+    common.precision = kernels::DType::kF16;
+  } else if (!options.precision.empty() && options.precision != "f32") {
+    return fail(Code::kUsage, "--precision " + options.precision + ": f32 or f16");
+  }
   common.parts = options.parts;
   common.optimise = !options.unoptimised;
   common.stop = &interrupted();
@@ -432,6 +438,9 @@ void add_compile(CLI::App& app, Command& chosen) {
                    "of a pipeline file in place of a model: the stage whose plan to write (STAGE or STAGE/VARIANT)");
   verb->add_option("--target", options->target,
                    "cpu:avx2, cpu:avx512, cpu:neon, cuda:sm_87 or cuda:sm_90 (default: this machine; docs/cuda.md)");
+  verb->add_option("--precision", options->precision,
+                   "f32 (default), or f16 on cuda targets: what images inside the network and its weights are held in; "
+                   "sums, inputs and outputs stay f32");
   verb->add_option("--fix", options->fixes,
                    "fix a symbolic dimension (height=256) or the shape of an input (images=1x3x256x416); batch=1,2,4: "
                    "a plan for each, OUT.batch1.plan and so on");

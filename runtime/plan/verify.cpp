@@ -99,9 +99,7 @@ class Verifier {
     return {};
   }
 
-  static bool known(kernels::Target target) {
-    return !kernels::kernels_of(target).empty();
-  }
+  static bool known(kernels::Target target) { return !kernels::kernels_of(target).empty(); }
 
   // Checked counterpart of kernels::bytes_of.
   static std::optional<std::uint64_t> bytes_of(kernels::DType dtype, const kernels::Shape& shape,
@@ -123,8 +121,9 @@ class Verifier {
     const Tensor& t = plan_.tensors[index];
     const std::string who = name(static_cast<std::uint32_t>(index));
     const bool blocked = t.layout.block != 0;
-    if (blocked &&
-        (t.layout.block != kernels::block_of(plan_.target) || t.shape.rank != 4 || t.dtype != kernels::DType::kF32)) {
+    const bool held =
+        t.dtype == kernels::DType::kF32 || (t.dtype == kernels::DType::kF16 && kernels::is_cuda(plan_.target));
+    if (blocked && (t.layout.block != kernels::block_of(plan_.target) || t.shape.rank != 4 || !held)) {
       return wrong(who + " has a blocked layout that its target, type or rank does not have");
     }
     const auto bytes = bytes_of(t.dtype, t.shape, t.layout);

@@ -1,5 +1,6 @@
 // A plan end to end on a GPU beside the CPU: equal bytes, times, memory. One JSON on standard output.
-//   device_compare cuda|cuda-host MODEL.onnx[:NAME=NUMBER...]...     symbolic dimensions after colons
+//   device_compare cuda|cuda-host MODEL.onnx[:NAME=NUMBER...][:precision=f16]...     symbolic dimensions after colons
+// No CPU plan is in f16: such a plan is compared with itself on the harness.
 // In place of a model: `pillars` or `voxels`, takt's own networks in small, on a made-up cloud.
 // Exit codes: 0 equal everywhere, 1 something differs, 2 usage, 5 no such device.
 #include <algorithm>
@@ -126,6 +127,7 @@ struct Subject {
   std::string name;
   std::function<Result<std::vector<std::byte>>(kernels::Target)> compile;
   std::vector<std::vector<std::byte>> inputs;  // empty: made up
+  kernels::DType precision = kernels::DType::kF32;
 };
 
 Result<Subject> network(const std::string& name) {
@@ -138,7 +140,8 @@ Result<Subject> network(const std::string& name) {
     return compiler::compile(graph, {}, options);
   };
   return Subject{name, compile,
-                 pillars ? compiler::pillars::all_jobs().front().inputs(false) : compiler::voxels::all_jobs().front()};
+                 pillars ? compiler::pillars::all_jobs().front().inputs(false) : compiler::voxels::all_jobs().front(),
+                 kernels::DType::kF32};
 }
 
 Result<Subject> model(const std::string& argument) {
@@ -147,7 +150,11 @@ Result<Subject> model(const std::string& argument) {
   for (std::size_t colon = file.rfind(':'); colon != std::string::npos; colon = file.rfind(':')) {
     const std::size_t equals = file.find('=', colon);
     if (equals == std::string::npos) return fail(Code::kUsage, "a dimension is NAME=NUMBER");
-    options.dims[file.substr(colon + 1, equals - colon - 1)] = std::strtoll(file.c_str() + equals + 1, nullptr, 10);
+    if (file.substr(colon + 1) == "precision=f16") {
+      options.precision = kernels::DType::kF16;
+    } else {
+      options.dims[file.substr(colon + 1, equals - colon - 1)] = std::strtoll(file.c_str() + equals + 1, nullptr, 10);
+    }
     file.resize(colon);
   }
   TAKT_ASSIGN(std::string onnx, read_file(file));
@@ -155,7 +162,7 @@ Result<Subject> model(const std::string& argument) {
     options.target = target;
     return compiler::compile_onnx(std::as_bytes(std::span(onnx.data(), onnx.size())), options);
   };
-  return Subject{file.substr(file.rfind('/') + 1), compile, {}};
+  return Subject{file.substr(file.rfind('/') + 1), compile, {}, options.precision};
 }
 
 Result<json> compare(device::Device& device, const std::string& argument, bool* equal) {
@@ -165,21 +172,31 @@ Result<json> compare(device::Device& device, const std::string& argument, bool* 
               subject.compile(device.unsupported(kernels::Target::kCudaSm90) == nullptr ? kernels::Target::kCudaSm90
                                                                                         : kernels::Target::kCudaSm87));
   TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::parse(for_gpu));
-  TAKT_ASSIGN(const std::vector<std::byte> for_cpu, subject.compile(kernels::best_target()));
-  TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> cpu, plan::Plan::parse(for_cpu));
   const auto inputs = subject.inputs.empty() ? made_up_inputs(plan->description()) : subject.inputs;
   const int repeats = device.properties().name == "cuda-host" ? 2 : 200;
   TAKT_ASSIGN(Run run, run_on(device, plan, inputs, repeats));
   test::cut_to_counts(*plan, run.outputs);
-  auto wanted = test::run_plan(cpu, inputs);
-  test::cut_to_counts(*cpu, wanted);
+  const bool f16 = subject.precision == kernels::DType::kF16;
+  std::vector<std::vector<std::byte>> wanted;
+  if (f16) {
+    const auto harness = device::CudaHost::create(kernels::cuda::simt::launch_of, {.seed = 2});
+    TAKT_ASSIGN(Run other, run_on(*harness, plan, inputs, 1));
+    wanted = std::move(other.outputs);
+  } else {
+    TAKT_ASSIGN(const std::vector<std::byte> for_cpu, subject.compile(kernels::best_target()));
+    TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> cpu, plan::Plan::parse(for_cpu));
+    wanted = test::run_plan(cpu, inputs);
+    test::cut_to_counts(*cpu, wanted);
+  }
   const bool same = run.outputs == wanted;
   *equal = *equal && same;
   return json{{"model", subject.name},
               {"target", kernels::name_of(plan->description().target)},
               {"steps", plan->description().steps.size()},
               {"arena_bytes", plan->description().arena_bytes},
-              {"equal_to_cpu", same},
+              {"precision", kernels::name_of(subject.precision)},
+              {"compared_with", f16 ? "cuda-host" : "cpu"},
+              {"equal", same},
               {"runs", repeats},
               {"launch_ms_median", median(run.launch_ms)},
               {"device_ms_median", median(run.device_ms)},
@@ -188,7 +205,7 @@ Result<json> compare(device::Device& device, const std::string& argument, bool* 
 
 int main_of(const std::vector<std::string>& arguments) {
   if (arguments.size() < 2 || (arguments[0] != "cuda" && arguments[0] != "cuda-host")) {
-    std::fprintf(stderr, "device_compare cuda|cuda-host MODEL.onnx[:NAME=NUMBER...]...\n");
+    std::fprintf(stderr, "device_compare cuda|cuda-host MODEL.onnx[:NAME=NUMBER...][:precision=f16]...\n");
     return 2;
   }
   auto device = device_of(arguments[0]);

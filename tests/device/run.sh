@@ -16,12 +16,14 @@ cmake -S . -B build/device -G Ninja -DCMAKE_BUILD_TYPE=Release -DTAKT_BUILD_TEST
   echo "the build could not be configured: tools/test installs what is missing" >&2
   exit 5
 }
-cmake --build build/device --target device_test device_compare gpu_kernels_test >"$out/build.log" 2>&1 || { tail -20 "$out/build.log" >&2; exit 1; }
+cmake --build build/device --target device_test device_compare gpu_kernels_test gpu_kernels_f16_test >"$out/build.log" 2>&1 || { tail -20 "$out/build.log" >&2; exit 1; }
 result=0
 timeout 120 build/device/tests/runtime/device/device_test --gtest_filter='*/cuda' >"$out/suite.log" 2>&1 || result=1
 tail -3 "$out/suite.log"
 timeout 150 build/device/tests/device/gpu_kernels_test >"$out/kernels.log" 2>&1 || result=1
 tail -3 "$out/kernels.log"
-timeout 200 build/device/tests/device/device_compare cuda configs/models/sim_camera.onnx:height=384:width=640 pillars voxels "$@" >"$out/device.json" || result=$?
+timeout 60 build/device/tests/device/gpu_kernels_f16_test >"$out/kernels_f16.log" 2>&1 || result=1
+tail -3 "$out/kernels_f16.log"
+timeout 200 build/device/tests/device/device_compare cuda configs/models/sim_camera.onnx:height=384:width=640 configs/models/sim_camera.onnx:height=384:width=640:precision=f16 pillars voxels "$@" >"$out/device.json" || result=$?
 cat "$out/device.json"
 exit "$result"

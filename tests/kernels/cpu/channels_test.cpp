@@ -26,12 +26,12 @@ TEST(Reorder, ThereAndBack) {
       last[static_cast<std::size_t>((image * plane + pixel) * s.c + channel)] = x[static_cast<std::size_t>(i)];
     }
     for (const Target target : targets()) {
-      expect_run(target, make_call(KernelId::kReorderToLast, params_of(s)), {bytes_of(to_blocked(x, s, target, kNaN))},
+      expect_run(target, make_call(KernelId::kReorderToLast, params_of(s)), {stored(to_blocked(x, s, target, kNaN))},
                  last, "channels last");
       expect_run(target, make_call(KernelId::kReorderToBlocked, params_of(s)), {bytes_of(x)},
                  to_blocked(x, s, target, 0), "to blocked");
-      expect_run(target, make_call(KernelId::kReorderToLinear, params_of(s)),
-                 {bytes_of(to_blocked(x, s, target, kNaN))}, x, "to linear");
+      expect_run(target, make_call(KernelId::kReorderToLinear, params_of(s)), {stored(to_blocked(x, s, target, kNaN))},
+                 x, "to linear");
     }
     if (HasFailure()) return;
   }
@@ -45,9 +45,9 @@ TEST(Softmax, OverChannels) {
       reference::softmax(tensor_of(x, s), 1, tensor_of(y, s));
       for (const Target target : targets()) {
         const Call call = make_call(KernelId::kSoftmaxChannels, params_of(s));
-        const Bytes input = bytes_of(to_blocked(x, s, target, kNaN));
+        const Bytes input = stored(to_blocked(x, s, target, kNaN));
         expect_run(target, call, {input}, to_blocked(y, s, target, 0), "softmax");
-        expect_same(floats_of(run(target, call, {input}, 2, {}, 0)), to_blocked(y, s, target, 0), "softmax in place");
+        expect_result(run(target, call, {input}, 2, {}, 0), to_blocked(y, s, target, 0), "softmax in place");
       }
       if (HasFailure()) return;
     }
@@ -107,8 +107,8 @@ TEST(ChannelGather, ShufflesConcatsAndDamagedLists) {
     for (const Target target : targets()) {
       const Call call = make_channel_gather(p, channels);
       expect_run(target, call,
-                 {bytes_of(to_blocked(a, sa, target, kNaN)),
-                  sb.c == 0 ? Bytes{} : bytes_of(to_blocked(b, sb, target, kNaN)), call.constant},
+                 {stored(to_blocked(a, sa, target, kNaN)),
+                  sb.c == 0 ? Bytes{} : stored(to_blocked(b, sb, target, kNaN)), call.constant},
                  to_blocked(y, out, target, 0), "channel gather " + std::to_string(i));
     }
     if (HasFailure()) return;
@@ -142,10 +142,9 @@ TEST(ChannelCopy, PartsOfAConcatInAscendingOrder) {
       for (const int parts : {1, 2, 3}) {
         const Floats expected = to_blocked(y, out, target, 0);
         // Poison where no part has been: the second copy must complete every element.
-        const Bytes half =
-            run(target, make_call(KernelId::kChannelCopy, first), {bytes_of(to_blocked(a, sa, target, kNaN))}, parts,
-                bytes_of(Floats(expected.size(), kNaN)));
-        expect_run(target, make_call(KernelId::kChannelCopy, second), {bytes_of(to_blocked(b, sb, target, kNaN))},
+        const Bytes half = run(target, make_call(KernelId::kChannelCopy, first),
+                               {stored(to_blocked(a, sa, target, kNaN))}, parts, stored(Floats(expected.size(), kNaN)));
+        expect_run(target, make_call(KernelId::kChannelCopy, second), {stored(to_blocked(b, sb, target, kNaN))},
                    expected, "channel copy", half);
       }
     }

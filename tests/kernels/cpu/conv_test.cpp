@@ -56,14 +56,14 @@ void expect_conv(const Case& c, Random& random) {
                     p.residual != 0 ? tensor_of(residual, out) : Tensor{}, window, p.group,
                     {static_cast<reference::Activation>(p.activation), p.alpha, p.beta}, tensor_of(y, out));
   for (const Target target : targets()) {
-    const Call call = make_conv(p, w.data(), c.bias ? bias.data() : nullptr, c.linear_input, target);
-    const Bytes packed_x = bytes_of(c.linear_input ? x : to_blocked(x, in, target, kNaN));
-    const Bytes packed_r = p.residual != 0 ? bytes_of(to_blocked(residual, out, target, kNaN)) : Bytes{};
+    const Call call = make_conv(p, w.data(), c.bias ? bias.data() : nullptr, c.linear_input, target, kStored);
+    const Bytes packed_x = stored(c.linear_input ? x : to_blocked(x, in, target, kNaN));
+    const Bytes packed_r = p.residual != 0 ? stored(to_blocked(residual, out, target, kNaN)) : Bytes{};
     const Floats expected = to_blocked(y, out, target, 0.0F);
     expect_run(target, call, {packed_x, call.constant, packed_r}, expected, text(c));
     if (p.residual != 0) {
-      expect_same(floats_of(run(target, call, {packed_x, call.constant, packed_r}, 2, {}, 2)), expected,
-                  text(c) + " in place on " + name_of(target));
+      expect_result(run(target, call, {packed_x, call.constant, packed_r}, 2, {}, 2), expected,
+                    text(c) + " in place on " + name_of(target));
     }
     if (testing::Test::HasFailure()) return;
   }
@@ -158,9 +158,9 @@ TEST(Conv, PointwiseThroughAListOfChannels) {
                       reference::Window{{1, 1}, {1, 1}, {1, 1}, {0, 0}}, 1,
                       {static_cast<reference::Activation>(p.activation), 0, 0}, tensor_of(y, out));
     for (const Target target : targets()) {
-      const Call call = make_mapped_conv(p, c_x, channels, w.data(), bias.data(), target);
-      const Bytes packed_r = p.residual != 0 ? bytes_of(to_blocked(residual, out, target, kNaN)) : Bytes{};
-      expect_run(target, call, {bytes_of(to_blocked(x, whole, target, kNaN)), call.constant, packed_r},
+      const Call call = make_mapped_conv(p, c_x, channels, w.data(), bias.data(), target, kStored);
+      const Bytes packed_r = p.residual != 0 ? stored(to_blocked(residual, out, target, kNaN)) : Bytes{};
+      expect_run(target, call, {stored(to_blocked(x, whole, target, kNaN)), call.constant, packed_r},
                  to_blocked(y, out, target, 0.0F), text({p}) + " of " + std::to_string(c_x));
     }
     if (HasFailure()) return;
@@ -248,9 +248,9 @@ void expect_conv_transpose(const Case& c, Random& random) {
                               c.bias ? tensor_of(bias, Shape{1, {p.c_out}}) : Tensor{}, window, p.group,
                               {static_cast<reference::Activation>(p.activation), p.alpha, p.beta}, tensor_of(y, out));
   for (const Target target : targets()) {
-    const Call call = make_conv_transpose(p, w.data(), c.bias ? bias.data() : nullptr, target);
-    std::vector<Bytes> inputs = {bytes_of(to_blocked(x, in, target, kNaN)), call.constant};
-    if (call.id == KernelId::kConvPointwise) inputs.emplace_back();
+    const Call call = make_conv_transpose(p, w.data(), c.bias ? bias.data() : nullptr, target, kStored);
+    std::vector<Bytes> inputs = {stored(to_blocked(x, in, target, kNaN)), call.constant};
+    if (f32_form(call.id) == KernelId::kConvPointwise) inputs.emplace_back();
     expect_run(target, call, inputs, to_blocked(y, out, target, 0.0F), "transposed " + text(c));
     if (testing::Test::HasFailure()) return;
   }

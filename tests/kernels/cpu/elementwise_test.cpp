@@ -23,6 +23,7 @@ TEST(Unary, EveryOperationInBothLayouts) {
       p.beta = 0.7F;
       Floats x = random.values(s.elements(), true), y(x.size());
       for (std::size_t k = 0; k < 40 && k < x.size(); ++k) x[k] = -120.0F + 5.3F * static_cast<float>(k);
+      x = rounded(std::move(x));
       if (i < 9) {
         for (std::size_t k = 0; k < x.size(); ++k) {
           y[k] = reference::activate_f32(static_cast<reference::Activation>(i), x[k], p.alpha, p.beta);
@@ -37,10 +38,10 @@ TEST(Unary, EveryOperationInBothLayouts) {
       for (const Target target : targets()) {
         const std::string what = "unary " + std::to_string(i);
         p.blocked = 0;
-        expect_run(target, make_call(KernelId::kUnary, p), {bytes_of(x)}, y, what);
-        expect_same(floats_of(run(target, make_call(KernelId::kUnary, p), {bytes_of(x)}, 2, {}, 0)), y, what);
+        expect_run(target, make_call(KernelId::kUnary, p), {stored(x)}, y, what);
+        expect_result(run(target, make_call(KernelId::kUnary, p), {stored(x)}, 2, {}, 0), y, what);
         p.blocked = 1;
-        expect_run(target, make_call(KernelId::kUnary, p), {bytes_of(to_blocked(x, s, target, kNaN))},
+        expect_run(target, make_call(KernelId::kUnary, p), {stored(to_blocked(x, s, target, kNaN))},
                    to_blocked(y, s, target, 0), what + " blocked");
       }
       if (HasFailure()) return;
@@ -56,7 +57,11 @@ void expect_binary(Binary op, const Shape& a_shape, const Shape& b_shape, const 
                                 tensor_of(y, y_shape)));
   bool swapped = false;
   const Call call = make_binary(op, a_shape, b_shape, y_shape, &swapped);
-  const std::vector<Bytes> inputs = {bytes_of(swapped ? b : a), bytes_of(swapped ? a : b)};
+  const auto operand = [&](const Floats& values, bool scalar) {
+    return has_f16_form(call.id) && !scalar ? stored(values) : bytes_of(values);
+  };
+  const Floats &first = swapped ? b : a, &second = swapped ? a : b;
+  const std::vector<Bytes> inputs = {operand(first, false), operand(second, second.size() == 1 && first.size() != 1)};
   for (const Target target : targets()) {
     expect_run(target, call, inputs, y, "binary " + std::to_string(static_cast<int>(op)));
   }
@@ -105,8 +110,8 @@ TEST(Binary, Blocked) {
         ASSERT_TRUE(reference::binary(static_cast<reference::Binary>(op), swapped == 1 ? tb : ta,
                                       swapped == 1 ? ta : tb, tensor_of(y, s)));
         for (const Target target : targets()) {
-          const Bytes packed_b = bytes_of(second == 2 ? b : to_blocked(b, of_b, target, kNaN));
-          expect_run(target, make_call(KernelId::kBinary, p), {bytes_of(to_blocked(a, s, target, kNaN)), packed_b},
+          const Bytes packed_b = second == 2 ? bytes_of(b) : stored(to_blocked(b, of_b, target, kNaN));
+          expect_run(target, make_call(KernelId::kBinary, p), {stored(to_blocked(a, s, target, kNaN)), packed_b},
                      to_blocked(y, s, target, 0), "blocked binary " + std::to_string(op));
         }
         if (HasFailure()) return;
@@ -114,6 +119,24 @@ TEST(Binary, Blocked) {
     }
   }
 }
+
+#if defined(TAKT_TEST_F16)
+TEST(Cast, BetweenF32AndF16) {
+  Random random(4);
+  for (const std::int64_t count : {1, 31, 1000}) {
+    Floats x;  // not rounded yet
+    for (std::int64_t i = 0; i < count; ++i) x.push_back(random.value(true));
+    const auto params = [&](DType from, DType to) {
+      return CastParams{static_cast<std::int32_t>(from), static_cast<std::int32_t>(to), count};
+    };
+    for (const Target target : targets()) {
+      expect_run(target, make_call(KernelId::kCast, params(DType::kF32, DType::kF16)), {bytes_of(x)}, x, "to f16");
+      expect_run(target, make_call(KernelId::kCast, params(DType::kF16, DType::kF32)), {stored(x)}, rounded(x),
+                 "from f16");
+    }
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace takt::kernels::cpu

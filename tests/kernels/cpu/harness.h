@@ -1,5 +1,6 @@
 // Runs a kernel of every target that this machine has, with one, two and three parts, between guard bytes, into poison,
-// and compares with the reference bit by bit.
+// and compares with the reference bit by bit. With TAKT_TEST_F16 (CUDA kernels alone) in the f16 form where there is
+// one: of operands that f16 holds, the reference's result rounded once.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@
 
 #include "kernels/cpu/host.h"
 #include "kernels/kernel.h"
+#include "kernels/reference/narrow_float.h"
 #include "kernels/tensor.h"
 #if defined(TAKT_TEST_SIMT) || defined(TAKT_TEST_GPU)
 #define TAKT_TEST_CUDA 1
@@ -54,6 +56,24 @@ inline Floats floats_of(const Bytes& bytes) {
   return values;
 }
 
+#if defined(TAKT_TEST_F16)
+inline constexpr DType kStored = DType::kF16;
+#else
+inline constexpr DType kStored = DType::kF32;
+#endif
+inline Floats rounded(Floats values) {
+  if constexpr (kStored == DType::kF16) {
+    for (float& v : values) v = from_narrow(to_narrow(static_cast<double>(v), kHalf), kHalf);
+  }
+  return values;
+}
+// What a tensor holds that has the element type of the form.
+inline Bytes stored(const Floats& values) { return stored_as(kStored, values); }
+inline Call in_form(Call call) {
+  if (kStored == DType::kF16 && has_f16_form(call.id)) call.id = f16_form(call.id);
+  return call;
+}
+
 // Values of a network, mostly; with `hostile` also zeros of both signs, infinities, NaN, denormals and extremes.
 class Random {
  public:
@@ -77,7 +97,7 @@ class Random {
   Floats values(std::int64_t count, bool hostile = false) {
     Floats all(static_cast<std::size_t>(count));
     for (float& v : all) v = value(hostile);
-    return all;
+    return rounded(std::move(all));
   }
 
  private:
@@ -194,8 +214,9 @@ inline void run_kernel(const Kernel& kernel, const void* params, CallOperands& c
 
 #if defined(TAKT_TEST_CUDA)
 // Output bytes of a CUDA kernel.
-inline Bytes run(Target target, const Call& call, const std::vector<Bytes>& inputs, int parts, const Bytes& before = {},
-                 int alias = -1) {
+inline Bytes run(Target target, const Call& any_form, const std::vector<Bytes>& inputs, int parts,
+                 const Bytes& before = {}, int alias = -1) {
+  const Call call = in_form(any_form);
   const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(call.id));
   OperandBytes needed;
   const char* const error = operand_bytes(call.id, call.params.data(), target, &needed);
@@ -297,6 +318,18 @@ inline void expect_same(const Floats& got, const Floats& expected, const std::st
                         << ", expected " << expected[first] << "; " << differ << " differ";
 }
 
+// The result in `got`, f32 or as the form stores it, against the expected floats.
+inline void expect_result(const Bytes& got, const Floats& expected, const std::string& what) {
+  if (got.size() == expected.size() * sizeof(float)) return expect_same(floats_of(got), expected, what);
+  Floats values;
+  for (std::size_t i = 0; i + 2 <= got.size(); i += 2) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, got.data() + i, sizeof bits);
+    values.push_back(from_narrow(bits, kHalf));
+  }
+  expect_same(values, rounded(expected), what);
+}
+
 // Every number of parts against the expected floats.
 inline void expect_run(Target target, const Call& call, const std::vector<Bytes>& inputs, const Floats& expected,
                        const std::string& what, const Bytes& before = {}) {
@@ -306,8 +339,8 @@ inline void expect_run(Target target, const Call& call, const std::vector<Bytes>
   constexpr int kParts[] = {1, 2, 3};
 #endif
   for (const int parts : kParts) {
-    expect_same(floats_of(run(target, call, inputs, parts, before)), expected,
-                what + " on " + name_of(target) + " in " + std::to_string(parts) + " part(s)");
+    expect_result(run(target, call, inputs, parts, before), expected,
+                  what + " on " + name_of(target) + " in " + std::to_string(parts) + " part(s)");
   }
 }
 

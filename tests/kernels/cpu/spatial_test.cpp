@@ -39,7 +39,7 @@ TEST(Pool, MaximumAndAverage) {
     reference::max_pool2d(tensor_of(x, in), window, tensor_of(most, out));
     reference::average_pool2d(tensor_of(x, in), window, end, p.count_padding == 1, tensor_of(mean, out));
     for (const Target target : targets()) {
-      const Bytes input = bytes_of(to_blocked(x, in, target, kNaN));
+      const Bytes input = stored(to_blocked(x, in, target, kNaN));
       expect_run(target, make_call(KernelId::kMaxPool, p), {input}, to_blocked(most, out, target, 0), "maximum");
       expect_run(target, make_call(KernelId::kAveragePool, p), {input}, to_blocked(mean, out, target, 0), "average");
     }
@@ -62,7 +62,7 @@ TEST(Pool, DilatedMaximum) {
   Floats x = random.values(in.elements()), y(static_cast<std::size_t>(out.elements()));
   reference::max_pool2d(tensor_of(x, in), {{3, 3}, {1, 1}, {2, 3}, {2, 2}}, tensor_of(y, out));
   for (const Target target : targets()) {
-    expect_run(target, make_call(KernelId::kMaxPool, p), {bytes_of(to_blocked(x, in, target, kNaN))},
+    expect_run(target, make_call(KernelId::kMaxPool, p), {stored(to_blocked(x, in, target, kNaN))},
                to_blocked(y, out, target, 0), "dilated");
   }
 }
@@ -75,7 +75,7 @@ TEST(Pool, Global) {
     reference::global_average_pool(tensor_of(x, in), tensor_of(y, out));
     const ReorderParams p{static_cast<std::int32_t>(in.n), static_cast<std::int32_t>(in.c), in.h * in.w};
     for (const Target target : targets()) {
-      expect_run(target, make_call(KernelId::kGlobalAveragePool, p), {bytes_of(to_blocked(x, in, target, kNaN))},
+      expect_run(target, make_call(KernelId::kGlobalAveragePool, p), {stored(to_blocked(x, in, target, kNaN))},
                  to_blocked(y, out, target, 0), "global average");
     }
   }
@@ -116,8 +116,8 @@ TEST(Resize, Linear) {
                          static_cast<std::int32_t>(out.h), static_cast<std::int32_t>(out.w)};
     for (const Target target : targets()) {
       const Call call = make_resize(p, taps_of(rows), taps_of(columns));
-      expect_run(target, call, {bytes_of(to_blocked(x, in, target, kNaN)), call.constant},
-                 to_blocked(y, out, target, 0), "linear");
+      expect_run(target, call, {stored(to_blocked(x, in, target, kNaN)), call.constant}, to_blocked(y, out, target, 0),
+                 "linear");
     }
     if (HasFailure()) return;
   }
@@ -152,7 +152,7 @@ TEST(Resize, NearestIsChosenWhenNoTapIsMixed) {
   for (const Target target : targets()) {
     const Call call = make_resize({1, 21, 5, 6, 10, 9}, rows, columns);
     EXPECT_EQ(call.id, KernelId::kResizeNearest);
-    expect_run(target, call, {bytes_of(to_blocked(x, in, target, kNaN)), call.constant}, to_blocked(y, out, target, 0),
+    expect_run(target, call, {stored(to_blocked(x, in, target, kNaN)), call.constant}, to_blocked(y, out, target, 0),
                "nearest");
   }
 }
@@ -163,7 +163,7 @@ TEST(Resize, DamagedTapsStayInside) {
   Floats x(static_cast<std::size_t>(in.elements()), 3.0F);
   for (const Target target : targets()) {
     const Call call = make_resize({1, 8, 2, 2, 4, 3}, rows, columns);
-    expect_run(target, call, {bytes_of(to_blocked(x, in, target, kNaN)), call.constant},
+    expect_run(target, call, {stored(to_blocked(x, in, target, kNaN)), call.constant},
                to_blocked(Floats(8 * 12, 3.0F), {1, 8, 4, 3}, target, 0), "damaged taps");
   }
 }
@@ -199,7 +199,7 @@ TEST(Pad, EveryMode) {
                                 : x[static_cast<std::size_t>((o / (out.w * out.h) * in.h + row) * in.w + column)];
     }
     for (const Target target : targets()) {
-      expect_run(target, make_call(KernelId::kPad, p), {bytes_of(to_blocked(x, in, target, kNaN))},
+      expect_run(target, make_call(KernelId::kPad, p), {stored(to_blocked(x, in, target, kNaN))},
                  to_blocked(y, out, target, 0), "pad");
     }
     if (HasFailure()) return;

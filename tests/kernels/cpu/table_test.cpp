@@ -34,6 +34,7 @@ TEST(Table, IsCompleteForEveryTargetAndRunsHereWhereItSaysSo) {
     EXPECT_EQ(names.size(), all.size());
     EXPECT_EQ(find_kernel(target, 0), nullptr);
     EXPECT_EQ(find_kernel(target, 39), nullptr);
+    EXPECT_EQ(find_kernel(target, static_cast<std::uint32_t>(f16_form(KernelId::kConvDirect))), nullptr);
     EXPECT_EQ(find_kernel(target, 0xffffffff), nullptr);
   }
   EXPECT_EQ(unsupported(best_target()), nullptr);
@@ -146,14 +147,25 @@ std::vector<Call> valid_calls() {
   return calls;
 }
 
+// On GPUs also in the f16 form.
+std::vector<Call> valid_calls(Target target) {
+  std::vector<Call> calls = valid_calls();
+  for (std::size_t i = 0, f32 = calls.size(); is_cuda(target) && i < f32; ++i) {
+    if (!has_f16_form(calls[i].id)) continue;
+    Call call = calls[i].id == KernelId::kCast ? make_call(KernelId::kCast, CastParams{1, 2, 9}) : calls[i];
+    call.id = f16_form(call.id);
+    calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
 TEST(Check, ValidCallsOfEveryKernelPassAndOperandsOfAnotherSizeOrAlignmentDoNot) {
-  const std::vector<Call> calls = valid_calls();
   std::set<KernelId> seen;
-  for (const Call& call : calls) seen.insert(call.id);
+  for (const Call& call : valid_calls()) seen.insert(call.id);
   EXPECT_EQ(seen.size(), kernels_of(Target::kAvx2).size());
   alignas(64) std::byte bytes[128];  // never read
   for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kNeon, Target::kCudaSm87}) {
-    for (const Call& call : calls) {
+    for (const Call& call : valid_calls(target)) {
       const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(call.id));
       if (kernel == nullptr && is_cuda(target)) continue;
       ASSERT_NE(kernel, nullptr);
@@ -217,7 +229,7 @@ TEST(Check, MutatedBlocksAreRefusedOrStayInside) {
   int ran = 0, refused = 0;
   const std::int64_t edges[] = {0, 1, -1, 2, 3, 7, 8, 16, 17, 255, 4096, 0x7fffffff, -0x80000000LL, 0x7fffffffffffffff};
   for (const Target target : targets()) {
-    for (const Call& valid : valid_calls()) {
+    for (const Call& valid : valid_calls(target)) {
       const Kernel* const kernel = find_kernel(target, static_cast<std::uint32_t>(valid.id));
       if (kernel == nullptr && kOnCuda) continue;
       for (int i = 0; i < (kOnSimt ? 150 : 3000); ++i) {

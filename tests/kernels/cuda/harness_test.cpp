@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "kernels/cuda/simt/simt.h"
+#include "kernels/reference/narrow_float.h"
 #include "tests/kernels/cuda/harness_kernels.h"
 
 namespace takt::test {
@@ -128,6 +130,27 @@ TEST_P(HarnessRuns, HalfIsRoundedToNearestEven) {
       0, -0.0F,         1,        1,    1.0019531F, 65504, 65504, INFINITY, INFINITY, -INFINITY, 5.9604645e-8F,
       0, 5.9604645e-8F, INFINITY, 2048, 2052};
   EXPECT_EQ(std::vector<float>(y, y + x.size()), expected);
+}
+
+TEST(Half, IsWhatTheReferenceSaysForEveryNumberAndAroundEveryTie) {
+  const auto same = [](float a, float b) {
+    return std::isnan(a) ? std::isnan(b) : std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+  };
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const float value = kernels::from_narrow(half, kernels::kHalf);
+    ASSERT_TRUE(same(simt::half_to_float(half), value)) << bits;
+    // Itself, half way to the next number, and the floats beside both.
+    const float next = kernels::from_narrow(static_cast<std::uint16_t>(half + 1), kernels::kHalf);
+    for (const float around : {value, value + (next - value) / 2}) {
+      for (const float x : {around, std::nextafter(around, -INFINITY), std::nextafter(around, INFINITY)}) {
+        ASSERT_EQ(simt::float_to_half(x), kernels::to_narrow(static_cast<double>(x), kernels::kHalf)) << x;
+      }
+    }
+  }
+  for (const float x : {65519.0F, 65520.0F, 3e38F, 1e-45F, 0x1p-25F, 0x1.000002p-25F, -0x1p-25F}) {
+    EXPECT_EQ(simt::float_to_half(x), kernels::to_narrow(static_cast<double>(x), kernels::kHalf)) << x;
+  }
 }
 
 // A fault's kernel, run in several orders: the kind, and a line of the source that names the fault.

@@ -181,6 +181,14 @@ const Change kChanges[] = {
      },
      "tensor 1 ('a')"},
     {"block", [](SmallPlan& p) { p.description.tensors[1].layout.block = 8; }, "blocked layout"},
+    {"block_of_f16",
+     [](SmallPlan& p) {
+       Tensor& t = p.description.tensors[1];
+       t.layout.block = kernels::block_of(p.description.target);
+       t.shape = {4, {1, 8, 1, 1}};
+       t.dtype = kernels::DType::kF16;  // of GPUs alone
+     },
+     "blocked layout"},
     {"storage", [](SmallPlan& p) { p.description.tensors[1].storage = static_cast<Storage>(9); }, "unknown storage"},
     {"offset_outside", [](SmallPlan& p) { p.description.tensors[2].offset = 320; }, "leaves its arena"},
     {"offset_overflow", [](SmallPlan& p) { p.description.tensors[2].offset = ~std::uint64_t{63}; }, "leaves its arena"},
