@@ -19,8 +19,11 @@ inline constexpr int kCellBits = 21;
 inline constexpr std::int32_t kMostCells = 1 << 20;              // of each extent
 inline constexpr std::int32_t kMostKernel = 7, kMostStride = 8;  // extents of a kernel, strides
 
+// Wraps around where a hostile index lies far outside the grid.
 constexpr std::int64_t cell_of(std::int64_t z, std::int64_t y, std::int64_t x) {
-  return ((z * (std::int64_t{1} << kCellBits)) + y) * (std::int64_t{1} << kCellBits) + x;
+  constexpr std::uint64_t row = std::uint64_t{1} << kCellBits;
+  return static_cast<std::int64_t>((static_cast<std::uint64_t>(z) * row + static_cast<std::uint64_t>(y)) * row +
+                                   static_cast<std::uint64_t>(x));
 }
 constexpr std::int64_t x_of(std::int64_t cell) { return cell & ((1 << kCellBits) - 1); }
 constexpr std::int64_t y_of(std::int64_t cell) { return (cell >> kCellBits) & ((1 << kCellBits) - 1); }

@@ -89,7 +89,7 @@ Result<OperatorCall> describe_voxelise(const OperatorInputs& in) {
   TAKT_ASSIGN(p.voxels, extent(in.node, "capacity", 1, 0));
   TAKT_ASSIGN(p.most, extent(in.node, "points", 0, 0));
   TAKT_ASSIGN(const std::vector<double> geometry, geometry_of(in.node));
-  const std::string_view keep = in.node.text("keep", "first");
+  const std::string keep = in.node.text("keep", "first");
   if (keep != "first" && keep != "near") return fail(Code::kInput, "attribute keep is neither first nor near");
   p.keep = keep == "near" ? kernels::Keep::kNear : kernels::Keep::kFirst;
   for (std::size_t d = 0; d < 3; ++d) {
@@ -290,7 +290,7 @@ Result<OperatorCall> describe_sparse_conv(const OperatorInputs& in) {
     if (!(in.shape(4) == Shape{2, {p.results, p.c_out}})) return misfit(in, 4, 2);
     p.residual = 1;
   }
-  const std::string_view activation = in.node.text("activation", "none");
+  const std::string activation = in.node.text("activation", "none");
   const auto* const known = std::find(std::begin(kActivations), std::end(kActivations), activation);
   if (known == std::end(kActivations)) {
     return fail(Code::kInput, "has no activation " + printable(activation));
