@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compiler/ir/operators.h"
+#include "kernels/voxels.h"
 
 namespace takt::compiler {
 
@@ -82,6 +83,12 @@ Net::Value Net::conv(Value x, std::int64_t channels, std::int64_t kernel, std::i
                         {"strides", std::vector<std::int64_t>{stride, stride}},
                         {"pads", std::vector<std::int64_t>{pad, pad, pad, pad}}});
   return relu ? call("Relu", {y}, name) : y;
+}
+
+std::int64_t Net::cells(float minimum, float maximum, float size) {
+  const double cells =
+      std::round((static_cast<double>(maximum) - static_cast<double>(minimum)) / static_cast<double>(size));
+  return cells >= 1 && cells <= kernels::kMostCells ? static_cast<std::int64_t>(cells) : 0;
 }
 
 Net::Value Net::upsampled(Value x, std::int64_t channels, std::int64_t factor, const std::string& name) {

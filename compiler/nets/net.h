@@ -49,6 +49,9 @@ class Net {
   // x brought `factor` times as high and wide by a transposed convolution without overlap, and ReLU.
   Value upsampled(Value x, std::int64_t channels, std::int64_t factor, const std::string& name);
 
+  // Cells of one extent of a grid; 0 of what is none, which takt.Voxelise refuses by its own words.
+  static std::int64_t cells(float minimum, float maximum, float size);
+
   // What a centre head says of each cell of x: heat of `classes`, offset, height, size, rotation, velocity, in the
   // order of takt.TopKDecode.
   std::vector<Value> centre_head(Value x, std::int64_t classes);

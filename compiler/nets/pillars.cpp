@@ -1,6 +1,5 @@
 #include "compiler/nets/pillars.h"
 
-#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -81,10 +80,7 @@ Result<ir::Graph> pillar_network(const PillarNetwork& n) {
                 {"points", n.points_per_pillar},
                 {"columns", std::int64_t{5}},
                 {"centre", std::int64_t{3}}});
-  const auto cells = [&](std::size_t d) {
-    return static_cast<std::int64_t>(std::round(
-        (static_cast<double>(n.range[d + 3]) - static_cast<double>(n.range[d])) / static_cast<double>(n.pillar[d])));
-  };
+  const auto cells = [&](std::size_t d) { return Net::cells(n.range[d], n.range[d + 3], n.pillar[d]); };
   Value x = net.call("takt.ScatterBev", {encoded, voxels[0]}, "map",
                      {{"grid", std::vector<std::int64_t>{1, cells(1), cells(0)}}});
 

@@ -1,7 +1,6 @@
 #include "compiler/nets/voxels.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "compiler/nets/net.h"
@@ -83,8 +82,7 @@ Result<ir::Graph> voxel_network(const VoxelNetwork& n) {
   level.cells = voxels[0];
   level.rows = net.call("takt.VoxelMean", {points, voxels[1], voxels[2]}, "mean");
   for (const std::size_t d : {2U, 1U, 0U}) {
-    level.grid.push_back(static_cast<std::int64_t>(std::round(
-        (static_cast<double>(n.range[d + 3]) - static_cast<double>(n.range[d])) / static_cast<double>(n.voxel[d]))));
+    level.grid.push_back(Net::cells(n.range[d], n.range[d + 3], n.voxel[d]));
   }
   std::vector<Value> counters = {voxels[3], voxels[4], voxels[5]};
 
