@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "kernels/cpu/peak.h"
@@ -17,9 +18,11 @@
 #include "pipeline/app/numbers.h"
 #include "pipeline/app/verb_plan.h"
 #include "runtime/base/time.h"
+#include "runtime/exec/segments.h"
 #include "runtime/exec/session.h"
 #include "runtime/exec/trace.h"
 #include "runtime/plan/explain.h"
+#include "scheduler/model/gpu.h"
 
 namespace takt::app {
 namespace {
@@ -33,11 +36,55 @@ int terminal_width() {
 struct ShowOptions {
   std::string plan;
   bool json = false;
+  std::string board;
+  std::optional<double> guard_ms;
 };
+
+// What a board's figures say of a plan for a GPU, and the segments that its guard cuts it into.
+struct Cut {
+  sched::GpuFigures gpu;
+  Duration sum;
+  exec::Segments segments;
+};
+Result<Cut> cut_for(const plan::Plan& plan, const ShowOptions& options) {
+  const kernels::Target target = plan.description().target;
+  if (!kernels::is_cuda(target)) {
+    return fail(Code::kUsage, "--board is about plans on a GPU; this one is for " + std::string(name_of(target)));
+  }
+  Cut out;
+  TAKT_ASSIGN(out.gpu, sched::load_gpu_figures(options.board));
+  if (options.guard_ms) out.gpu.guard = {static_cast<std::int64_t>(*options.guard_ms * 1e6)};
+  const std::vector<Duration> steps =
+      exec::predicted_times(plan.description(), {out.gpu.gflops, out.gpu.gb_s, out.gpu.step});
+  for (const Duration step : steps) out.sum += step;
+  TAKT_ASSIGN(out.segments, exec::cut_into_segments(plan, steps, out.gpu.guard));
+  return out;
+}
 
 Status show(const ShowOptions& options) {
   TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(options.plan));
-  std::fputs((options.json ? plan::to_json(*plan) : plan::explain(*plan, terminal_width())).c_str(), stdout);
+  if (options.board.empty()) {
+    if (options.guard_ms) return fail(Code::kUsage, "--guard-ms is by the figures of a board: name it with --board");
+    std::fputs((options.json ? plan::to_json(*plan) : plan::explain(*plan, terminal_width())).c_str(), stdout);
+    return {};
+  }
+  TAKT_ASSIGN(const Cut cut, cut_for(*plan, options));
+  const exec::Segments& segments = cut.segments;
+  if (options.json) {
+    auto out = nlohmann::ordered_json::parse(plan::to_json(*plan));
+    out["predicted"] = {{"board", cut.gpu.board},   {"unit", cut.gpu.unit},
+                        {"steps_us", cut.sum.us()}, {"guard_us", cut.gpu.guard.us()},
+                        {"cuts", segments.cuts},    {"longest_us", segments.longest.us()}};
+    std::printf("%s\n", out.dump(2).c_str());
+    return {};
+  }
+  std::fputs(plan::explain(*plan, terminal_width()).c_str(), stdout);
+  std::printf(
+      "on %s (%s: %.0f GFLOP/s, %.1f GB/s, %.0f us a step): %.3f ms at least\n"
+      "  a guard of %.3f ms: %zu segment%s, the longest %.3f ms at least (steps %zu to %zu)\n",
+      cut.gpu.board.c_str(), cut.gpu.unit.c_str(), cut.gpu.gflops, cut.gpu.gb_s, cut.gpu.step.us(), cut.sum.ms(),
+      cut.gpu.guard.ms(), segments.cuts.size() + 1, segments.cuts.empty() ? "" : "s", segments.longest.ms(),
+      segments.first, segments.last);
   return {};
 }
 
@@ -46,6 +93,8 @@ struct BenchOptions {
   int threads = 1;
   int runs = 200;
   bool json = false;
+  std::string device;
+  std::optional<double> guard_ms;
 };
 
 struct AlignedDelete {
@@ -102,6 +151,11 @@ class Gang {
 };
 
 Status bench(const BenchOptions& options) {
+  if (!options.device.empty()) {
+    if (options.threads != 1) return fail(Code::kUsage, "--threads is about cores; --device has none");
+    return bench_on_device(options.plan, options.device, options.runs, options.guard_ms, options.json);
+  }
+  if (options.guard_ms) return fail(Code::kUsage, "--guard-ms cuts a plan on a device: name it with --device");
   TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(options.plan));
   TAKT_ASSIGN(const std::unique_ptr<exec::Session> session, exec::Session::create(plan));
   const plan::Description& d = plan->description();
@@ -210,6 +264,11 @@ void add_plan(CLI::App& app, Command& chosen) {
   auto show_options = std::make_shared<ShowOptions>();
   CLI::App* show_verb = verb->add_subcommand("show", "Inputs, outputs, steps and the map of its memory");
   show_verb->add_option("plan", show_options->plan, "a plan written by `takt compile`")->required();
+  show_verb->add_option("--board", show_options->board,
+                        "of a cuda plan: what its steps take at least by the figures of this board's GPU, and the "
+                        "segments that the board's guard cuts it into");
+  show_verb->add_option("--guard-ms", show_options->guard_ms, "another guard than the board's")
+      ->check(CLI::Range(0.001, 1e6));
   show_verb->add_flag("--json", show_options->json, "machine-readable description on stdout");
   run(show_verb, show_options, show);
 
@@ -220,6 +279,11 @@ void add_plan(CLI::App& app, Command& chosen) {
       ->check(count_in(1, 1024));
   bench_verb->add_option("--runs", bench_options->runs, "runs after the first (default: 200)")
       ->check(count_in(1, 10'000'000));
+  bench_verb->add_option("--device", bench_options->device, "of a cuda plan: cuda, cuda:N or cuda-host (docs/cuda.md)");
+  bench_verb
+      ->add_option("--guard-ms", bench_options->guard_ms,
+                   "on a device: cut it into segments that take no longer, and time these")
+      ->check(CLI::Range(0.001, 1e6));
   bench_verb->add_flag("--json", bench_options->json, "machine-readable figures on stdout");
   run(bench_verb, bench_options, bench);
 

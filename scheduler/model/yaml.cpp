@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "scheduler/model/gpu.h"
 #include "scheduler/model/subject.h"
 #include "scheduler/model/text.h"
 #include "scheduler/model/yaml_read.h"
@@ -235,7 +236,24 @@ Input read_input(const YamlNode& node, const std::vector<Sensor>& sensors, const
 
 }  // namespace
 
-Board read_board(const YamlNode& root) {
+namespace {
+
+// Of a unit that has them.
+std::optional<GpuFigures> read_figures(const YamlNode& unit) {
+  const auto node = unit.find("figures");
+  if (!node) return std::nullopt;
+  if (unit.at("kind").text() != "gpu") node->error("only a GPU has them");
+  GpuFigures out;
+  out.unit = unit.at("name").text();
+  out.gflops = node->at("gflops").number(1, 1e7);
+  out.gb_s = node->at("gb_s").number(0.1, 1e5);
+  out.step = node->at("step_us").microseconds(0, 1000);
+  out.guard = node->at("guard_ms").milliseconds(0.01, 1000);
+  return out;
+}
+
+// `figures`: of the first unit that has them.
+Board read_board(const YamlNode& root, std::optional<GpuFigures>& figures) {
   Board board;
   board.name = root.at("name").text();
   if (const auto error = root.find("clock_error_us")) board.clock_error = error->microseconds(0, 1000);
@@ -269,9 +287,17 @@ Board read_board(const YamlNode& root) {
     if (unit.name == "cores") name.error("'cores' stands for a stage's home cores; choose another name");
     const std::string kind = node.at("kind").one_of({"copy", "gpu"});
     unit.kind = kind == "copy" ? UnitKind::kCopyEngine : UnitKind::kGpuPartition;
+    if (auto found = read_figures(node); found && !figures) figures = std::move(found);
     board.units.push_back(std::move(unit));
   }
   return board;
+}
+
+}  // namespace
+
+Board read_board(const YamlNode& root) {
+  std::optional<GpuFigures> figures;
+  return read_board(root, figures);
 }
 
 Result<Board> load_board(const std::string& path) {
@@ -279,6 +305,20 @@ Result<Board> load_board(const std::string& path) {
   Board board = read_board(document.root());
   TAKT_RETURN_IF_ERROR(document.finish());
   return board;
+}
+
+Result<GpuFigures> load_gpu_figures(const std::string& board_file) {
+  TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(board_file));
+  std::optional<GpuFigures> found;
+  const Board board = read_board(document.root(), found);
+  TAKT_RETURN_IF_ERROR(document.finish());
+  if (!found) {
+    return fail(Code::kConfiguration, board_file +
+                                          ": no unit of the board declares the figures of a GPU (figures: "
+                                          "{gflops, gb_s, step_us, guard_ms})");
+  }
+  found->board = board.name;
+  return *found;
 }
 
 Duration read_hyperperiod(const YamlNode& root) {

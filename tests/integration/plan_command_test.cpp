@@ -164,6 +164,38 @@ TEST_F(PlanCommand, APlanIsExchangedOrRefusedInWords) {
 }
 
 // Neither the ONNX file nor the weights that lie beside it.
+// A plan for a GPU in f16: where a board's guard cuts it, and how long its segments took on the harness.
+TEST_F(PlanCommand, APlanForAGpuIsCutByAGuard) {
+  const Answer refused = compile("no.plan", {"--target", "cpu:avx2", "--precision", "f16"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("cpu:avx2 has no kernels in f16"));
+  ASSERT_EQ(compile("gpu.plan", {"--target", "cuda:sm_87", "--precision", "f16"}).code, 0);
+
+  const std::string board = std::string(TAKT_SOURCE_DIR) + "/configs/boards/orin_agx.yaml";
+  const Answer whole = takt({"plan", "show", path("gpu.plan"), "--board", board});
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  EXPECT_THAT(whole.out, HasSubstr("conv_first_f16"));
+  EXPECT_THAT(whole.out, HasSubstr("on orin_agx (gpu: 5300 GFLOP/s, 204.8 GB/s, 5 us a step): "));
+  EXPECT_THAT(whole.out, HasSubstr("a guard of 1.000 ms: 1 segment, "));
+  const Answer cut = takt({"plan", "show", path("gpu.plan"), "--board", board, "--guard-ms", "0.05"});
+  EXPECT_THAT(cut.out, HasSubstr("a guard of 0.050 ms: 6 segments, the longest 0.050 ms at least (steps 0 to 9)"));
+  EXPECT_THAT(takt({"plan", "show", path("gpu.plan"), "--board", board, "--json"}).out,
+              HasSubstr("\"predicted\": {\n    \"board\": \"orin_agx\""));
+  const Answer short_guard = takt({"plan", "show", path("gpu.plan"), "--board", board, "--guard-ms", "0.001"});
+  EXPECT_EQ(short_guard.code, 4);
+  EXPECT_THAT(short_guard.err, HasSubstr("step 0 (cast_f16) alone takes 0.005 ms, more than the guard of 0.001 ms"));
+  EXPECT_EQ(takt({"plan", "show", path("net.plan"), "--board", board}).code, 2);
+  EXPECT_EQ(takt({"plan", "show", path("gpu.plan"), "--guard-ms", "1"}).code, 2);
+  EXPECT_EQ(takt({"plan", "bench", path("gpu.plan"), "--guard-ms", "1"}).code, 2);
+
+  const Answer timed =
+      takt({"plan", "bench", path("gpu.plan"), "--device", "cuda-host", "--runs", "2", "--guard-ms", "60000"});
+  if (timed.err.find("built without the harness") != std::string::npos) GTEST_SKIP() << timed.err;
+  EXPECT_EQ(timed.code, 0) << timed.err;
+  EXPECT_THAT(timed.out, HasSubstr("on cuda-host, 2 runs: as one segment at most "));
+  EXPECT_THAT(timed.out, HasSubstr("a guard of 60000.000 ms: 1 segment, the longest took at most "));
+}
+
 TEST_F(PlanCommand, APlanIsNotWrittenOverItsModel) {
   OnnxModel model(13);
   model.input("x", {3}).floats("w", {3}, {}).node("Add", {"x", "w"}, {"y"}).output("y");

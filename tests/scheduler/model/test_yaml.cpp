@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheduler/model/gpu.h"
 #include "scheduler/model/subject.h"
 #include "scheduler/model/what_if.h"
 #include "scheduler/model/yaml.h"
@@ -516,6 +517,33 @@ TEST(BoardYaml, ShippedBoardsLoad) {
   const Result<Board> orin = load_board(TAKT_SOURCE_DIR "/configs/boards/orin8.yaml");
   ASSERT_TRUE(orin) << orin.error().message;
   EXPECT_EQ(orin->cores.size(), 8u);
+}
+
+TEST(BoardYaml, AGpuDeclaresItsFigures) {
+  for (const char* const name : {"orin_agx", "orin_nx", "orin_nano"}) {
+    const auto gpu = load_gpu_figures(std::string(TAKT_SOURCE_DIR "/configs/boards/") + name + ".yaml");
+    ASSERT_TRUE(gpu) << gpu.error().message;
+    EXPECT_EQ(gpu->board, name);
+    EXPECT_EQ(gpu->unit, "gpu");
+    EXPECT_GT(gpu->gflops, 1000);
+    EXPECT_GT(gpu->gb_s, 60);
+    EXPECT_EQ(gpu->guard, milliseconds(1));
+  }
+  const auto none = load_gpu_figures(TAKT_SOURCE_DIR "/configs/boards/generic2.yaml");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::kConfiguration);
+  EXPECT_THAT(none.error().message, HasSubstr("declares the figures of a GPU"));
+
+  const auto document = YamlDocument::parse(
+      "name: b\ncores:\n  - {name: c, cpu: 0, wakeup_window_us: 200, publish_window_us: 200}\nunits:\n  - {name: d, "
+      "kind: "
+      "copy, figures: {gflops: 0, gb_s: 1, step_us: 1, guard_ms: 1}}\n",
+      "b.yaml");
+  ASSERT_TRUE(document);
+  (void)read_board(document->root());
+  const std::string errors = document->finish().error().message;
+  EXPECT_THAT(errors, HasSubstr("only a GPU has them"));
+  EXPECT_THAT(errors, HasSubstr("b.yaml:5:45"));
 }
 
 TEST(BoardYaml, RefusesWindowsOutsideTheRange) {

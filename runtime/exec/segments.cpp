@@ -1,0 +1,90 @@
+#include "runtime/exec/segments.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace takt::exec {
+namespace {
+
+std::string milliseconds(Duration time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f ms", time.ms());
+  return text;
+}
+
+}  // namespace
+
+std::vector<Duration> predicted_times(const plan::Description& plan, const DevicePeaks& peaks) {
+  std::vector<Duration> out;
+  for (const plan::Step& step : plan.steps) {
+    const double ns =
+        std::max(static_cast<double>(step.flops) / peaks.gflops, static_cast<double>(step.bytes_moved) / peaks.gb_s);
+    out.push_back(std::max(Duration{static_cast<std::int64_t>(ns)}, peaks.step));
+  }
+  return out;
+}
+
+Result<Segments> cut_into_segments(const plan::Plan& plan, std::span<const Duration> steps, Duration guard) {
+  const std::size_t count = plan.description().steps.size();
+  if (steps.size() != count) {
+    return fail(Code::kConfiguration,
+                "times of " + std::to_string(steps.size()) + " steps for a plan of " + std::to_string(count));
+  }
+  Segments out;
+  const auto slowest = std::max_element(steps.begin(), steps.end());
+  if (slowest != steps.end() && *slowest > guard) {
+    const auto step = static_cast<std::size_t>(slowest - steps.begin());
+    return fail(Code::kConfiguration, "step " + std::to_string(step) + " (" + plan.kernel(step).name +
+                                          ") alone takes " + milliseconds(*slowest) + ", more than the guard of " +
+                                          milliseconds(guard) + ": no segment can be shorter");
+  }
+  std::size_t first = 0;
+  Duration sum;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (sum + steps[i] > guard) {
+      out.cuts.push_back(i);
+      first = i;
+      sum = {};
+    }
+    sum += steps[i];
+    if (sum > out.longest) {
+      out.longest = sum;
+      out.first = first;
+      out.last = i;
+    }
+  }
+  return out;
+}
+
+Result<std::vector<Duration>> time_segments(Session& session, int jobs) {
+  device::Device& device = session.device();
+  if (device.properties().callers_run) {
+    return fail(Code::kUsage, "segments are of a device beside the CPU; " + device.properties().name + " is none");
+  }
+  std::vector<std::unique_ptr<device::Event>> ends;  // before the stream, whose destruction waits for work up to them
+  for (std::size_t i = 0; i <= session.segments(); ++i) {
+    TAKT_ASSIGN(ends.emplace_back(), device.event());
+  }
+  TAKT_ASSIGN(const std::unique_ptr<device::Stream> stream, device.stream(0, 0));
+  std::vector<Duration> longest(session.segments());
+  for (int job = 0; job < jobs; ++job) {
+    stream->mark(*ends[0]);
+    for (std::size_t i = 0; i < longest.size(); ++i) {
+      TAKT_RETURN_IF_ERROR(session.submit(*stream, i));
+      stream->mark(*ends[i + 1]);
+    }
+    const device::Progress progress = ends.back()->wait();
+    while (progress != device::Progress::kLost && session.poll() == device::Progress::kPending) continue;
+    if (progress != device::Progress::kDone) {
+      const char* const why = device.lost();
+      return fail(Code::kEnvironment, why != nullptr ? why : "the device was lost");
+    }
+    session.publish();
+    for (std::size_t i = 0; i < longest.size(); ++i) longest[i] = std::max(longest[i], ends[i + 1]->since(*ends[i]));
+  }
+  return longest;
+}
+
+}  // namespace takt::exec

@@ -1,0 +1,22 @@
+// What a board file declares of its GPU, to say how plans are cut there before one has run.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/base/time.h"
+
+namespace takt::sched {
+
+struct GpuFigures {
+  std::string board, unit;
+  double gflops = 0;  // peak in f32, a multiply-add counts 2
+  double gb_s = 0;    // peak of its memory, GB/s
+  Duration step;      // what a step of a plan takes at least
+  Duration guard;     // the longest that a segment of a plan may take
+};
+
+// Of the first gpu unit that declares them. kConfiguration: errors of the board file, or no unit does.
+Result<GpuFigures> load_gpu_figures(const std::string& board_file);
+
+}  // namespace takt::sched
