@@ -98,7 +98,7 @@ std::string bound_bar_svg(const QuantityJudgement& quantity) {
   return svg.str();
 }
 
-std::string timeline_svg(const RunData& run, const ChainJudgement& chain) {
+std::string timeline_svg(const RunData& run, const ChainJudgement& chain, SensorTime last) {
   constexpr double kWidth = 540, kHeight = 150, kLeft = 56, kRight = 8, kTop = 12, kBottom = 22;
   const QuantityJudgement& latency = chain.latency();
   Svg svg(kWidth, kHeight, "Published latency of every sample of " + chain.name + " over the drive", "chart");
@@ -108,11 +108,7 @@ std::string timeline_svg(const RunData& run, const ChainJudgement& chain) {
   const auto seconds_of = [&](SensorTime t) {
     return static_cast<double>(table_time(run.sensor_from_table, t).ns) * 1e-9;
   };
-  double end_s = 0;
-  for (const Instance& i : latency.instances) {
-    end_s = std::max(end_s, seconds_of(i.capture));
-  }
-  end_s = std::max(end_s, 1e-3);
+  const double end_s = std::max(seconds_of(last), 1e-3);
   const auto x = [&](double s) { return kLeft + std::max(0.0, s) / end_s * (kWidth - kLeft - kRight); };
   const auto y = [&](double ms) { return kHeight - kBottom - ms / top_ms * (kHeight - kTop - kBottom); };
   for (const double share : {0.0, 0.5, 1.0}) {

@@ -17,8 +17,8 @@ std::string histogram_svg(const Distribution& times, Duration budget, std::uint3
 std::string bound_bar_svg(const QuantityJudgement& quantity);
 
 // Every instance over the drive: published latency as dots, the bound as a line. Void ones are hollow, violated ones
-// crossed out.
-std::string timeline_svg(const RunData& run, const ChainJudgement& chain);
+// crossed out. The axis ends at `last`.
+std::string timeline_svg(const RunData& run, const ChainJudgement& chain, SensorTime last);
 
 // A stacked bar of the parts of one instance.
 std::string breakdown_svg(const std::vector<Part>& parts, std::optional<Duration> bound);

@@ -114,7 +114,7 @@ class Report {
         "Each mode is an admitted table. A change comes at the end of a hyperperiod, when the dwell of the mode is "
         "over; instances that lie across it are judged by the bound of the change.");
     text += "<figure>" + svg.str() + "</figure>\n";
-    HtmlTable table({{"at", true}, {"hyperperiod", true}, {"from", false}, {"to", false}, {"why", false}});
+    HtmlTable table({{"at", false}, {"hyperperiod", false}, {"from", false}, {"to", false}, {"why", false}});
     for (const sched::ModeChange& change : run_.dispatch.changes) {
       table.row({fixed_text(static_cast<double>(change.begin.ns) * 1e-9, 3) + " s", std::to_string(change.hyperperiod),
                  escaped(run_.modes[change.from].name), escaped(run_.modes[change.to].name),
@@ -248,6 +248,7 @@ class Report {
   std::string slack_card() const {
     HtmlTable table({{"chain", false}, {"bound", true}, {"limit", true}, {"slack", true}});
     for (const ChainJudgement& chain : judgement_.chains) {
+      if (says_nothing(chain)) continue;
       const QuantityJudgement& latency = chain.latency();
       std::string slack = "\u2013";
       if (latency.bound && latency.limit) slack = "<b>" + ms_text(*latency.limit - *latency.bound) + "</b>";
@@ -283,6 +284,7 @@ class Report {
   std::string age_card() const {
     HtmlTable table({{"sensor", false}, {"median", true}, {"most", true}, {"until replaced", true}, {"bound", true}});
     for (std::size_t c = 0; c < judgement_.chains.size(); ++c) {
+      if (says_nothing(judgement_.chains[c])) continue;
       const auto& age = quantity(judgement_.chains[c], Quantity::kAgeAtOutput);
       const auto& replaced = quantity(judgement_.chains[c], Quantity::kAgeUntilReplaced);
       std::vector<Duration> values;
@@ -291,8 +293,8 @@ class Report {
       const ChainJudgement& chain = judgement_.chains[c];
       std::string sensor = run_.problem.sensors[run_.problem.chains[chain.chain].sensor].name;
       if (!chain.context.empty()) sensor += " (" + chain.context + ")";
-      table.row({escaped(sensor), ms_text(ages.quantile(0.5)), "<b>" + ms_text(age.published_max) + "</b>",
-                 ms_text(replaced.published_max), or_dash(replaced.bound)});
+      table.row({escaped(sensor), measured(age, ages.quantile(0.5)), "<b>" + measured(age, age.published_max) + "</b>",
+                 measured(replaced, replaced.published_max), or_dash(replaced.bound)});
     }
     return card("Data age at the output",
                 "<p class=\"small muted\">How old each sensor's data is when an output appears, and until the next "
@@ -375,6 +377,17 @@ class Report {
     return "<div class=\"card\"><h2>Reproduce</h2>" + text + "</div>\n";
   }
 
+  static bool judged(const QuantityJudgement& figures) {
+    return figures.held + figures.void_count + figures.violated > 0;
+  }
+  // Of the changes of mode that a run came to, most chains had no sample under way.
+  static bool says_nothing(const ChainJudgement& chain) {
+    return chain.from != chain.to && std::none_of(std::begin(chain.quantities), std::end(chain.quantities), judged);
+  }
+  static std::string measured(const QuantityJudgement& figures, Duration d) {
+    return judged(figures) ? ms_text(d) : "\u2013";
+  }
+
   static const QuantityJudgement& quantity(const ChainJudgement& chain, Quantity q) {
     return chain.quantities[static_cast<std::size_t>(q)];
   }
@@ -413,6 +426,7 @@ class Report {
     for (const ChainJudgement& chain : judgement_.chains) {
       for (std::size_t q = 0; q < sched::kQuantities; ++q) {
         const QuantityJudgement& figures = chain.quantities[q];
+        if (chain.from != chain.to && !judged(figures)) continue;
         const std::string tightness = figures.bound && figures.held_max.ns > 0
                                           ? fixed_text(figures.bound->ms() / figures.held_max.ms(), 3)
                                           : "\u2013";
@@ -421,15 +435,17 @@ class Report {
         const std::string name = escaped(chain.name);
         table.row({(q == 0 ? name : "<span class=\"muted\">" + name + "</span>") + ", " +
                        escaped(sched::name_of(static_cast<Quantity>(q))),
-                   or_dash(figures.bound), or_dash(figures.limit), ms_text(figures.completed_max),
-                   ms_text(figures.published_max), tightness, count_text(figures.held), count_cell(figures.void_count),
-                   violated, bound_bar_svg(figures)});
+                   or_dash(figures.bound), or_dash(figures.limit), measured(figures, figures.completed_max),
+                   measured(figures, figures.published_max), tightness, count_text(figures.held),
+                   count_cell(figures.void_count), violated, bound_bar_svg(figures)});
       }
     }
     std::string text = lead(
         "Largest measured figure of each quantity beside its bound. <em>Completed</em> ends when the last stage has "
         "computed, <em>published</em> when its output is out at the end of its slot; the bound speaks of the latter. "
-        "Bar: strong to completed, faint to published, red mark: bound, plain mark: limit.");
+        "Bar: strong to completed, faint to published, red mark: bound, plain mark: limit; brown: a void instance went "
+        "beyond the bound, red: a violated one." +
+        std::string(run_.modes.empty() ? "" : " Changes of mode stand here where an instance lay across them."));
     text += table.html();
     if (worst_.instance != nullptr) {
       const std::vector<Part> parts = breakdown(run_, index_, worst_.of_problem, *worst_.instance);
@@ -568,8 +584,13 @@ class Report {
         "was "
         "broken on its path. A tick on the axis: it should have reached an output, and did not.");
     text += "<div class=\"grid wide\">";
+    SensorTime last{run_.sensor_from_table.to_origin.ns};
     for (const ChainJudgement& chain : judgement_.chains) {
-      text += "<figure><figcaption><b>" + escaped(chain.name) + "</b></figcaption>" + timeline_svg(run_, chain) +
+      for (const Instance& i : chain.latency().instances) last = std::max(last, i.capture);
+    }
+    for (const ChainJudgement& chain : judgement_.chains) {
+      if (chain.from != chain.to && !judged(chain.latency())) continue;
+      text += "<figure><figcaption><b>" + escaped(chain.name) + "</b></figcaption>" + timeline_svg(run_, chain, last) +
               "</figure>\n";
     }
     section("latency", "Latency over the drive", text + "</div>");
@@ -749,7 +770,7 @@ class Report {
                      {"page faults", true},
                      {"major", true},
                      {"waited", true},
-                     {"lost its core", true}});
+                     {"preempted", true}});
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       const StageStatistics& f = stages_[s];
       table.row({escaped(run_.problem.stages[s].name), ms_text(f.cpu.quantile(0.5)), ms_text(f.cpu.max()),
@@ -758,8 +779,9 @@ class Report {
     }
     return "<h3>What the jobs used</h3>" +
            lead(
-               "CPU time of all workers of a job; page faults and switches of the workers over all jobs (major: after "
-               "warm-up).") +
+               "CPU time of all workers of a job; over all jobs their page faults (major: after warm-up), how often "
+               "they "
+               "waited, and how often another thread was given their core.") +
            table.html();
   }
 

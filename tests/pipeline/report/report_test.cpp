@@ -91,6 +91,63 @@ TEST(ReportJson, PlansHaveTheirTotals) {
   EXPECT_EQ(parsed["plans"][0]["counters"][1]["latest"], (std::vector<int>{0, 2, 0}));
 }
 
+// Jobs of a variant to which the stage degraded are measured against its budget, and no other.
+TEST(ReportJson, EveryBudgetHasTheTimesOfItsOwnJobs) {
+  RunData run = synthetic_run(5, true);
+  sched::Stage& camera = run.problem.stages[kCameraStage];
+  camera.overrun = sched::OverrunPolicy::kDegrade;
+  camera.degraded_variant = "lite";
+  camera.variants.push_back({"lite", {camera.variants[0].budgets[0]}});
+  camera.variants[1].budgets[0].time = milliseconds(3);
+  for (const std::uint64_t job : {4, 5}) {
+    sched::JobRecord& record = record_of(run, kCameraStage, job);
+    record.variant = 1;
+    record.completion = record.actual_start + milliseconds(2).ns;
+  }
+  sched::JobRecord& slow = record_of(run, kCameraStage, 6);
+  slow.completion = slow.actual_start + milliseconds(7).ns;
+  const json budgets = json::parse(report_json(run))["stages"][kCameraStage]["budgets"];
+  ASSERT_EQ(budgets.size(), 2U);
+  EXPECT_EQ(budgets[0]["variant"], "full");
+  EXPECT_EQ(budgets[0]["budget_ns"], 8'000'000);
+  EXPECT_EQ(budgets[0]["admitted"][0]["jobs_per_hyperperiod"], 3);
+  EXPECT_EQ(budgets[0]["run"]["samples"], 13);
+  EXPECT_EQ(budgets[0]["run"]["max_ns"], 7'000'000);
+  EXPECT_EQ(budgets[1]["variant"], "lite");
+  EXPECT_EQ(budgets[1]["budget_ns"], 3'000'000);
+  EXPECT_TRUE(budgets[1]["admitted"].empty());
+  EXPECT_EQ(budgets[1]["run"]["samples"], 2);
+  EXPECT_EQ(budgets[1]["run"]["max_ns"], 2'000'000);
+  EXPECT_NE(report_html(run, judge(run), stage_statistics(run), "").find("degraded to"), std::string::npos);
+}
+
+// A change of mode across which no sample was under way has nothing to show.
+TEST(ReportHtml, ChangesOfModeStandWhereInstancesLayAcrossThem) {
+  RunData run = synthetic_run(6, true);
+  for (const char* name : {"day", "night"}) {
+    run.modes.push_back(sched::only_table(run.problem, run.schedule));
+    run.modes.back().name = name;
+  }
+  run.modes[1].seams = {{0, run.schedule.bounds}};
+  run.dispatch.changes = {{3, {milliseconds(300).ns}, 0, 1, sched::ModeCause::kRequest, 0, 0}};
+  Judgement judgement = judge(run);
+  const auto page = [&] { return report_html(run, judgement, stage_statistics(run), ""); };
+  const std::string row = "(day -&gt; night)</span>, reaction", slack = "(day -&gt; night)</th>";
+  EXPECT_NE(page().find(row), std::string::npos);
+  EXPECT_NE(page().find(slack), std::string::npos);
+  EXPECT_NE(page().find("day: 3<br>night: 3"), std::string::npos) << "jobs per hyperperiod of each mode";
+  for (ChainJudgement& chain : judgement.chains) {
+    if (chain.from == chain.to) continue;
+    for (QuantityJudgement& figures : chain.quantities) {
+      figures.held = figures.void_count = figures.violated = 0;
+      figures.instances.clear();
+    }
+  }
+  EXPECT_EQ(page().find(row), std::string::npos);
+  EXPECT_EQ(page().find(slack), std::string::npos);
+  EXPECT_NE(page().find("(night)"), std::string::npos);
+}
+
 TEST(ReportHtml, EveryMissStandsWithItsCause) {
   RunData run = synthetic_run(8, true);
   skip_job(run, kCameraStage, 9);
