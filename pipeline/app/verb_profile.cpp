@@ -26,6 +26,22 @@ struct Options {
   bool quiet = false;
 };
 
+// Jobs that were measured again.
+void print_interrupted(const pipeline::Profile& profile) {
+  std::uint64_t jobs = 0;
+  Duration most;
+  for (const pipeline::ProfileRow& row : profile.rows) {
+    for (const pipeline::ProfileClass& one : row.classes) {
+      jobs += one.interrupted;
+      most = std::max(most, one.most_taken);
+    }
+  }
+  if (jobs == 0) return;
+  std::printf(
+      "the hypervisor took the core of %llu job(s), for up to %.3f ms: measured again, no budget covers it (steal)\n",
+      static_cast<unsigned long long>(jobs), most.ms());
+}
+
 // A line per class, its budget beside the first, and what an extreme-value estimate says where the data bear one.
 void print(const pipeline::Profile& profile) {
   std::printf("%-16s %-9s %5s %-7s %10s %10s %10s %10s %10s\n", "stage", "variant", "cores", "beside", "median", "p99",
@@ -40,6 +56,7 @@ void print(const pipeline::Profile& profile) {
       std::printf("\n");
     }
   }
+  print_interrupted(profile);
   std::printf("\nextreme values (peaks over threshold; estimates for people, no budget and no proof uses them)\n");
   for (const pipeline::ProfileRow& row : profile.rows) {
     for (const pipeline::ProfileClass& one : row.classes) {

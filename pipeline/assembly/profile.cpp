@@ -12,6 +12,7 @@
 #include "pipeline/assembly/environment.h"
 #include "runtime/base/sizes.h"
 #include "scheduler/dispatch/dispatch.h"
+#include "scheduler/dispatch/thread_cost.h"
 
 namespace takt::pipeline {
 namespace {
@@ -72,33 +73,48 @@ void prepare_job(std::uint64_t n, std::vector<std::vector<std::unique_ptr<Buffer
   job.output = output.payload.get();
 }
 
+// A job that lost more than this to the hypervisor is measured again.
+constexpr Duration kTaken = microseconds(500);
+
+// What the hypervisor took of a thread that ran for `wall`: no other thread had its core, and yet it did not run.
+// Nothing where the kernel has never counted steal: there is no hypervisor that takes.
+Duration taken(const sched::ThreadCost& cost, Duration wall, bool steals) {
+  if (!steals || cost.voluntary_switches + cost.involuntary_switches > 0) return {};
+  return std::max(Duration{}, wall - Duration{cost.cpu_ns});
+}
+
 // One measured configuration: `parts` pinned threads run the phases of a job together, as a gang of workers does.
 class Bench {
  public:
   Bench(Stage& stage, std::vector<std::vector<std::unique_ptr<Buffer>>>& inputs, const sched::Board& board, int parts)
       : stage_(stage), inputs_(inputs), board_(board), parts_(parts), output_(stage.output_bytes()) {}
 
-  // Returns wall times: the first `warm_up` belong to the warm-up, whose steps are not looked at.
+  // Returns wall times: the first `warm_up` belong to the warm-up, whose steps are not looked at. Jobs that the
+  // hypervisor interrupted are not among them, as long as there are not more of them than of the others.
   std::vector<Duration> run(std::uint64_t warm_up, std::uint64_t runs, const std::atomic<bool>* stop,
                             const std::function<void()>& tick) {
     std::vector<Duration> times;
     times.reserve(runs);
     steps_.assign(static_cast<std::size_t>(stage_.phases()), {});
+    std::vector<Duration> steps = steps_;  // of one job
     std::vector<std::string> refused(static_cast<std::size_t>(parts_));
+    std::vector<Duration> lost(static_cast<std::size_t>(parts_));
+    const bool steals = read_cpu_times().steal > 0;
     std::vector<StageInput> latched(inputs_.size());
     StageJob job;
     std::atomic<bool> go_on{true};
-    sched::Gang start(parts_), phases(parts_);
+    sched::Gang start(parts_), phases(parts_), end(parts_);
     const auto work = [&](int part) {
       refused[static_cast<std::size_t>(part)] =
           pin(board_.cores[static_cast<std::size_t>(part) % board_.cores.size()].cpu, kWorkerPriority);
-      for (std::uint64_t n = 0; n < runs; ++n) {
+      for (std::uint64_t n = 0;; ++n) {
         if (part == 0) {
-          go_on = stop == nullptr || !*stop;
+          go_on = times.size() < runs && (stop == nullptr || !*stop);
           prepare_job(n, inputs_, output_, job, latched);
         }
         static_cast<void>(start.arrive_and_wait(part));
         if (!go_on) return;
+        const sched::ThreadCost before = sched::ThreadCost::of_this_thread();
         const HostTime begin = host_now();
         HostTime step_begin = begin;
         for (int phase = 0; phase < stage_.phases(); ++phase) {
@@ -110,15 +126,25 @@ class Bench {
           static_cast<void>(phases.arrive_and_wait(part));
           if (part != 0) continue;
           const HostTime step_end = host_now();
-          Duration& most = steps_[static_cast<std::size_t>(phase)];
-          if (n >= warm_up) most = std::max(most, step_end - step_begin);
+          steps[static_cast<std::size_t>(phase)] = step_end - step_begin;
           step_begin = step_end;
         }
         const Duration time = host_now() - begin;
+        lost[static_cast<std::size_t>(part)] = taken(sched::ThreadCost::of_this_thread() - before, time, steals);
+        static_cast<void>(end.arrive_and_wait(part));
         if (part == 0) {
-          times.push_back(time);
           stage_.published();
-          tick();
+          const Duration most = *std::max_element(lost.begin(), lost.end());
+          if (most > kTaken && interrupted_ < runs) {
+            ++interrupted_;
+            most_taken_ = std::max(most_taken_, most);
+          } else {
+            for (std::size_t i = 0; times.size() >= warm_up && i < steps.size(); ++i) {
+              steps_[i] = std::max(steps_[i], steps[i]);
+            }
+            times.push_back(time);
+            tick();
+          }
         }
         rest(time);
       }
@@ -129,6 +155,8 @@ class Bench {
     refused_ = refused.front();
     return times;
   }
+  [[nodiscard]] std::uint64_t interrupted() const { return interrupted_; }
+  [[nodiscard]] Duration most_taken() const { return most_taken_; }
   [[nodiscard]] const std::string& refused() const { return refused_; }
   // The longest time of each step of a job, from the meeting of all parts before it to the one behind it.
   [[nodiscard]] const std::vector<Duration>& steps() const { return steps_; }
@@ -141,6 +169,8 @@ class Bench {
   Buffer output_;
   std::string refused_;
   std::vector<Duration> steps_;
+  std::uint64_t interrupted_ = 0;
+  Duration most_taken_;
 };
 
 // A stage with its inputs at declared capacity, as hostile as it knows them.
@@ -307,6 +337,8 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
           }
           if (!bench.refused().empty()) profile.refused = bench.refused();
           row.classes.push_back(class_of(beside, std::move(times), options.warm_up));
+          row.classes.back().interrupted = bench.interrupted();
+          row.classes.back().most_taken = bench.most_taken();
           high_water = std::max(high_water, row.classes.back().max);
           steps.resize(bench.steps().size());
           for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = std::max(steps[i], bench.steps()[i]);

@@ -39,6 +39,10 @@ struct ProfileClass {
   Duration median, p99, max;
   Duration warm_up_max;  // of the warm-up runs, reported apart
   TailEstimate tail;     // for people; no budget is made of it
+  // Jobs that the hypervisor interrupted, measured again and in none of these times, and the most that it took of one:
+  // in a run it makes an overrun that is void, and no budget could bear it.
+  std::uint64_t interrupted = 0;
+  Duration most_taken;
 };
 
 struct ProfileRow {
