@@ -279,12 +279,14 @@ std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
 }
 
 // Stops the workers of jobs that did not come back, and hands their records over. What such a worker stands in stays
-// for good. Their stages.
-std::vector<std::uint32_t> abandon_stuck(RunPlan& plan, const TableClock& clock, ThreadTeam& team) {
+// for good. Their stages. `clock`: null in virtual time, which ended at `end`.
+std::vector<std::uint32_t> abandon_stuck(RunPlan& plan, const TableClock* clock, TableTime end, ThreadTeam& team) {
   std::vector<std::uint32_t> stuck;
   for (std::unique_ptr<StageRun>& run : plan.runs) {
     if (run->running() == 0) continue;
-    for (const int part : run->abandon(clock)) {
+    const TableTime planned = run->job().nominal_start;
+    const TableTime start = clock == nullptr ? planned : std::max(planned, clock->table(run->last_start()));
+    for (const int part : run->abandon(start, clock == nullptr ? end : clock->table(host_now()))) {
       team.leave(worker_name(plan.problem, run->stage(), static_cast<std::size_t>(part)));
     }
     plan.sink(run->publisher(), run->record());
@@ -327,7 +329,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const std::vector<ModeTa
   result.accounting = ThreadCost::of_a_reading() * 6;
   const bool rights = options.realtime_rights && !options.lockstep;
 
-  Sequencer sequencer(plan, boundary, options.reproduce);
+  Sequencer sequencer(plan, boundary, options.reproduce, options.wait_for_job);
   std::vector<CoreDispatcher> dispatchers;
   dispatchers.reserve(problem.board.cores.size());
   TableClock clock{.origin = {}, .rate = options.rate};
@@ -392,7 +394,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const std::vector<ModeTa
   finished.wait([sequences](std::uint32_t value) { return value == sequences; });
   const Duration span = host_now() - result.started;
   watchdog.stop();
-  result.stuck = abandon_stuck(plan, clock, team);
+  result.stuck = abandon_stuck(plan, options.lockstep ? nullptr : &clock, sequencer.end(), team);
   for (const auto& stage : plan.runs) stage->quit();
   if (!result.stuck.empty()) parking.keep();
   team.join();

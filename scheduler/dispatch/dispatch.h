@@ -128,6 +128,8 @@ struct DispatchOptions {
   // Real time: for so long. A job that has not come back then is stuck: its workers are stopped for good, and the run
   // ends without it.
   Duration wait_for_late = seconds(5);
+  // Lockstep: the same for every job, since there is no table to be late against; long enough for a slow machine.
+  Duration wait_for_job = seconds(300);
   // Real time: on the watchdog's thread, above all others; allocates nothing, waits for nothing.
   std::function<void(const WatchdogReport&)> watchdog;
   // Lockstep only: the record of every job of an earlier run, whose starts, inputs, skips, variants, aborts and

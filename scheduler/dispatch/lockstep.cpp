@@ -6,8 +6,8 @@
 
 namespace takt::sched {
 
-Sequencer::Sequencer(const RunPlan& plan, Boundary& boundary, const Reproduce& reproduce)
-    : plan_(plan), boundary_(boundary), reproduce_(reproduce) {
+Sequencer::Sequencer(const RunPlan& plan, Boundary& boundary, const Reproduce& reproduce, Duration patience)
+    : plan_(plan), boundary_(boundary), reproduce_(reproduce), patience_(patience) {
   for (const ModePlan& mode : plan.modes) starts_.push_back(starts_of(mode.schedule));
   started_.reserve(2 * plan.slots());
 }
@@ -32,10 +32,25 @@ void Sequencer::start(Job job) {
   for (std::size_t part = 0; part < stage.cores().size(); ++part) stage.release(static_cast<int>(part));
 }
 
+// In short waits, each of which counts in full however long it took: a process that was stopped has not waited.
+bool Sequencer::comes_back(StageRun& stage) const {
+  constexpr Duration kWait = milliseconds(100);
+  for (Duration waited; waited < patience_; waited += kWait) {
+    if (stage.await_complete(host_now() + kWait)) return true;
+  }
+  return false;
+}
+
 void Sequencer::conclude(const Job& job) {
   StageRun& stage = plan_.run_of(job);
+  end_ = std::max(end_, job.slot_end);
   if (stage.running() != tag_of(job)) return;  // skipped or refused
-  stage.await_complete();
+  if (!comes_back(stage)) {
+    for (int part = 0; part < static_cast<int>(stage.cores().size()); ++part) {
+      if (stage.busy(part)) stage.isolate(part);
+    }
+    return;
+  }
   JobRecord& record = stage.record();
   const JobRecord* const seen = stage.job().seen;
   record.actual_start = seen != nullptr ? seen->actual_start : job.nominal_start.ns;
@@ -47,7 +62,7 @@ void Sequencer::conclude(const Job& job) {
     stage.discard();
   }
   stage.close();
-  if (seen != nullptr) record.flags |= seen->flags & kFlagIsolated;
+  if (seen != nullptr) record.flags |= seen->flags & (kFlagIsolated | kFlagStuck);
   if (seen != nullptr && seen->reason == Reason::kDevice) record.reason = seen->reason;  // not this run's device
   plan_.sink(stage.publisher(), record);
   stage.free();

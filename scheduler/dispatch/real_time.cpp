@@ -149,8 +149,9 @@ void CoreDispatcher::start(const Job& job) {
 void CoreDispatcher::lead(StageRun& stage, const Job& job) {
   const Duration window = plan_.problem.board.cores[core_].wakeup_window;
   // Finished, but another core's dispatcher is about to publish it: that is not an overrun yet.
-  if (stage.publisher() != core_ && stage.running() != 0 && stage.complete()) {
-    stage.await_free(clock_.host(job.nominal_start + window));
+  if (StageRun* const before = stage.in_flight();
+      before != nullptr && before->publisher() != core_ && before->running() != 0 && before->complete()) {
+    before->await_free(clock_.host(job.nominal_start + window));
   }
   // What is left of the window; never zero, which would mean without limit.
   const HostTime latest = clock_.host(job.nominal_start + window);

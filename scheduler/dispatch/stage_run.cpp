@@ -41,6 +41,11 @@ const JobRecord* StageRun::skip(const Job& job, Reason reason) {
   return &skipped_;
 }
 
+bool StageRun::take() {
+  StageRun* nobody = nullptr;
+  return shared_.state->taken.compare_exchange_strong(nobody, this);
+}
+
 const JobLimits& StageRun::limits() const {
   const bool degraded = plan().degraded && job_.variant == plan().degraded->index;
   return degraded ? plan().degraded->limits : plan().admitted.limits;
@@ -62,7 +67,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   job.variant = plan.admitted.index;
   StageState& state = *shared_.state;
   // Here, or at the home of the mode before.
-  if ((running_.load() != 0 && job.seen == nullptr) || !state.taken.take()) {
+  if ((running_.load() != 0 && job.seen == nullptr) || !take()) {
     state.skipped_since.store(true);
     return skip(job, Reason::kPreviousRunning);
   }
@@ -72,12 +77,12 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
     if (plan.degraded && state.degraded_jobs > 0) job.variant = plan.degraded->index;
     const bool skipped = state.skipped_since.exchange(false);
     if (std::exchange(state.skip_next, false) && !skipped) {
-      state.taken.give_back();
+      give_back();
       return skip(job, Reason::kSkipNext);
     }
   }
   if (plan.arena != nullptr && !plan.arena->take()) {
-    state.taken.give_back();
+    give_back();
     return skip(job, Reason::kArena);
   }
   job_ = job;
@@ -89,7 +94,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
     host_.discard(job_);
     host_.finish(job_);
     if (plan.arena != nullptr) plan.arena->give_back();
-    state.taken.give_back();
+    give_back();
     classify(record_, limits());
     return &record_;
   }
@@ -217,7 +222,7 @@ void StageRun::note_overrun() {
   }
 }
 
-std::vector<int> StageRun::abandon(const TableClock& clock) {
+std::vector<int> StageRun::abandon(TableTime start, TableTime now) {
   constexpr Duration kToStop = seconds(1);
   std::vector<int> left;
   for (int part = 0; part < static_cast<int>(workers_.size()); ++part) {
@@ -225,8 +230,8 @@ std::vector<int> StageRun::abandon(const TableClock& clock) {
     isolation(part).stop_for_good(kToStop);
     left.push_back(part);
   }
-  record_.actual_start = std::max(record_.nominal_start, clock.table(last_start()).ns);
-  record_.completion = clock.table(host_now()).ns;
+  record_.actual_start = start.ns;
+  record_.completion = now.ns;
   record_.flags |= kFlagStuck | kFlagIsolated;
   discard();
   host_.finish(job_);
@@ -235,7 +240,7 @@ std::vector<int> StageRun::abandon(const TableClock& clock) {
 }
 
 void StageRun::free() {
-  shared_.state->taken.give_back();
+  give_back();
   running_.store(0);
   running_.wake_all();
 }

@@ -18,7 +18,6 @@
 #include "scheduler/dispatch/dispatch.h"
 #include "scheduler/dispatch/futex.h"
 #include "scheduler/dispatch/isolation.h"
-#include "scheduler/dispatch/table_clock.h"
 #include "scheduler/dispatch/thread_cost.h"
 
 namespace takt::sched {
@@ -26,8 +25,8 @@ namespace takt::sched {
 // A job number as a futex word; 0 is no job. Good for 2^32 - 1 jobs per stage.
 constexpr std::uint32_t tag_of(const Job& job) { return static_cast<std::uint32_t>(job.number) + 1; }
 
-// Says that somebody uses what several share, a block of memory or a stage: taken at a job's start, given back when the
-// job is over, however late. Only a broken table or an overrun ever finds it taken.
+// Says that somebody uses a block of memory that several share: taken at a job's start, given back when the job is over,
+// however late. Only a broken table or an overrun ever finds it taken.
 class Token {
  public:
   [[nodiscard]] bool take() { return !taken_.exchange(true); }
@@ -50,10 +49,12 @@ struct StagePlan {
   Token* arena = nullptr;  // of either variant
 };
 
+class StageRun;
+
 // What follows a stage's last job, and whether it is over. What is not atomic is written by the publisher before the
-// token is given back, read and written by whoever has taken it.
+// stage is given back, read and written by whoever has taken it.
 struct StageState {
-  Token taken;                             // by the run that has a job in flight
+  std::atomic<StageRun*> taken{nullptr};   // the run that has a job in flight
   std::atomic<bool> skipped_since{false};  // a job was skipped while the last one ran
   bool skip_next = false;                  // the last job overran, and the policy is skip_next
   std::uint32_t degraded_jobs = 0;         // jobs that shall still run the degraded variant
@@ -88,6 +89,8 @@ class StageRun {
   // Tells the gang's other dispatchers that start() has been called for this job; releases the parts of those that
   // stopped waiting.
   void decide(const Job& job);
+  // The run of this stage that has a job in flight, here or at the home of the mode before; nullptr: none has.
+  [[nodiscard]] StageRun* in_flight() const { return shared_.state->taken.load(); }
   void await_free(HostTime limit);
 
   // ---- another dispatcher of the gang
@@ -134,9 +137,9 @@ class StageRun {
   void free();
 
   // ---- behind the run, when no dispatcher is left and running() is not 0
-  // Stops the workers that still run the job for good and makes its record final. Returns their parts: those threads
-  // never end, and this object must stay with them. Before quit().
-  std::vector<int> abandon(const TableClock& clock);
+  // Stops the workers that still run the job for good and makes its record final: it began at `start` and had not come
+  // back at `now`. Returns their parts: those threads never end, and this object must stay with them. Before quit().
+  std::vector<int> abandon(TableTime start, TableTime now);
 
   // ---- threads
   void work(int part);  // body of a worker; returns after quit()
@@ -158,6 +161,8 @@ class StageRun {
 
   void identify(const Job& job, JobRecord& record) const;
   const JobRecord* skip(const Job& job, Reason reason);
+  [[nodiscard]] bool take();  // the stage, for a job
+  void give_back() { shared_.state->taken.store(nullptr); }
   [[nodiscard]] const JobLimits& limits() const;
   void note_overrun();
   void charge(const ThreadCost& cost);

@@ -244,7 +244,7 @@ TEST(Isolation, AGangWhosePartLoopsFreesBothCores) {
 }
 
 // `looping` never ends its second job: in part `part` of `cores`.
-void expect_left_behind(std::vector<std::uint32_t> cores, int part) {
+void expect_left_behind(std::vector<std::uint32_t> cores, int part, bool lockstep = false) {
   std::atomic<std::uint64_t> progress{0};
   TableBuilder table(milliseconds(20), 2);
   const std::uint32_t looping = table.stage("looping", 1, milliseconds(1)),
@@ -260,6 +260,8 @@ void expect_left_behind(std::vector<std::uint32_t> cores, int part) {
     DispatchOptions options;
     options.hyperperiods = 6;
     options.wait_for_late = seconds(1);  // the other one comes back, on whatever machine
+    options.lockstep = lockstep;
+    options.wait_for_job = seconds(1);
     const auto result = test::run(table, {&looping_host, &other_host}, options, records);
     ASSERT_TRUE(result) << result.error().message;
     EXPECT_EQ(result->hyperperiods_run, 6U);
@@ -322,6 +324,12 @@ TEST(Stuck, APartThatCameBackIsNotLeft) {
 TEST(Stuck, AJobThatNeverEndsIsLeftBehind) {
   if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delivers no signal to a loop";
   expect_left_behind({0}, 0);
+}
+
+TEST(Stuck, VirtualTimeDoesNotWaitForEverEither) {
+  if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delivers no signal to a loop";
+  expect_left_behind({0}, 0, true);
+  expect_left_behind({0, 1}, 1, true);
 }
 
 TEST(Stuck, SoItIsWithoutRights) {
