@@ -486,7 +486,14 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   const auto& stages = config.problem.stages;
   const sensors::Rig& rig = *config.rig;
   const sched::Schedule& schedule = modes.front().schedule;  // the run begins with it
-  for (const sched::ModeTable& mode : modes) TAKT_RETURN_IF_ERROR(sched::can_dispatch(config.problem, mode.schedule));
+  for (const sched::ModeTable& mode : modes) {
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      if (mode.schedule.choices[s].budget.segments.empty()) continue;
+      return fail(Code::kConfiguration, "stage '" + stages[s].name +
+                                            "' has segments, which no stage of a pipeline runs in yet: `takt schedule` "
+                                            "plans and proves it. To run it, give it one budget on the cores");
+    }
+  }
 
   // The log first: most mistakes are there.
   std::set<std::string> topic_set;

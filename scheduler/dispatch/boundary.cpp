@@ -108,8 +108,11 @@ std::int64_t Boundary::newest_before(const Turn& turn, std::uint32_t stage, Tabl
     if (old.stay + 1 != turn.stay) return -1;
     const Schedule& schedule = modes_[old.mode].schedule;
     std::int64_t newest = -1;
+    const std::size_t last = std::max<std::size_t>(schedule.choices[stage].budget.segments.size(), 1) - 1;
     for (const Slot& slot : schedule.slots) {
-      if (slot.stage != stage || old.begin + (schedule.clock.end_at(0, slot.end) - TableTime{0}) > instant) continue;
+      if (slot.stage != stage || slot.segment != last ||
+          old.begin + (schedule.clock.end_at(0, slot.end) - TableTime{0}) > instant)
+        continue;
       newest = std::max<std::int64_t>(newest, slot.job);
     }
     const auto rate = static_cast<std::uint64_t>(schedule.choices[stage].rate);

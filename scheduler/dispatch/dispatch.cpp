@@ -32,9 +32,40 @@ Status inconsistent(const std::string& what) {
   return fail(Code::kInternal, "the schedule cannot be run: " + what + "; it was not checked by the validator");
 }
 
+Status check_slot(const Problem& problem, const Slot& slot, const std::string& name) {
+  if (slot.unit) {
+    if (*slot.unit >= problem.board.units.size())
+      return inconsistent("stage " + name + " has a slot on an unknown unit");
+    return slot.cores.empty() ? Status{} : inconsistent("stage " + name + " has a slot on a unit and on cores");
+  }
+  if (slot.cores.empty() || slot.cores.size() > kMaxGang) return inconsistent("core count of stage " + name);
+  for (const std::uint32_t core : slot.cores) {
+    if (core >= problem.board.cores.size()) return inconsistent("stage " + name + " has a slot on an unknown core");
+  }
+  if (slot.cores.size() == 2 && slot.cores[0] == slot.cores[1]) {
+    return inconsistent("stage " + name + " has a slot twice on one core");
+  }
+  return {};
+}
+
+// One job: its segments as the budget says, one behind the other.
+Status check_job(const Schedule& schedule, const std::vector<std::uint32_t>& slots, const std::string& name) {
+  const Slot& first = schedule.slots[slots.front()];
+  const std::vector<Segment>& segments = schedule.choices[first.stage].budget.segments;
+  if (slots.size() != std::max<std::size_t>(segments.size(), 1)) return inconsistent("segments of stage " + name);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const Slot& slot = schedule.slots[slots[i]];
+    if (slot.segment != i || (!segments.empty() && slot.unit != segments[i].unit)) {
+      return inconsistent("segments of stage " + name);
+    }
+    if (i > 0 && slot.start < schedule.slots[slots[i - 1]].end) return inconsistent("segments of stage " + name);
+  }
+  const bool on_cores = !first.unit && !schedule.slots[slots.back()].unit;
+  return on_cores ? Status{} : inconsistent("a job of stage " + name + " begins or ends on a unit");
+}
+
 Status check(const Problem& problem, const ModeTable& mode, const std::vector<StageHost*>& hosts) {
   const Schedule& schedule = mode.schedule;
-  TAKT_RETURN_IF_ERROR(can_dispatch(problem, schedule));
   if (hosts.size() != problem.stages.size() || schedule.choices.size() != problem.stages.size() ||
       mode.reads.size() != problem.stages.size() || mode.degraded.size() != problem.stages.size()) {
     return inconsistent("stages, choices and hosts differ in number");
@@ -44,20 +75,22 @@ Status check(const Problem& problem, const ModeTable& mode, const std::vector<St
   for (const Slot& slot : schedule.slots) {
     if (slot.stage >= problem.stages.size() || hosts[slot.stage] == nullptr) return inconsistent("unknown stage");
     const std::string& name = problem.stages[slot.stage].name;
-    if (slot.cores.empty() || slot.cores.size() > kMaxGang) return inconsistent("core count of stage " + name);
-    for (const std::uint32_t core : slot.cores) {
-      if (core >= problem.board.cores.size()) return inconsistent("stage " + name + " has a slot on an unknown core");
-    }
-    if (slot.cores.size() == 2 && slot.cores[0] == slot.cores[1]) {
-      return inconsistent("stage " + name + " has a slot twice on one core");
-    }
-    if (slot.start < 0 || slot.start >= schedule.clock.ticks || slot.end <= slot.start) {
-      return inconsistent("slot of stage " + name);
-    }
+    TAKT_RETURN_IF_ERROR(check_slot(problem, slot, name));
+    const Tick latest = slot.segment == 0 ? schedule.clock.ticks : 2 * schedule.clock.ticks;
+    if (slot.start < 0 || slot.start >= latest || slot.end <= slot.start) return inconsistent("slot of stage " + name);
+    if (slot.unit) continue;
     const Slot*& reference = first[slot.stage];
     if (reference == nullptr) reference = &slot;
     if (reference->cores != slot.cores) return inconsistent("stage " + name + " changes its home cores");
   }
+  const std::vector<std::vector<std::uint32_t>> jobs = segments_by_slot(schedule);
+  std::size_t known_slots = 0;
+  for (const std::vector<std::uint32_t>& slots : jobs) {
+    known_slots += slots.size();
+    if (slots.empty()) continue;
+    TAKT_RETURN_IF_ERROR(check_job(schedule, slots, problem.stages[schedule.slots[slots.front()].stage].name));
+  }
+  if (known_slots != schedule.slots.size()) return inconsistent("a segment belongs to no job");
   for (const Binding& binding : schedule.bindings) {
     const bool known = binding.producer_stage < problem.stages.size() && first[binding.producer_stage] != nullptr;
     if (!known) return inconsistent("a binding to a stage without slots");
@@ -83,11 +116,18 @@ Status check(const Problem& problem, const std::vector<ModeTable>& modes, const 
   return {};
 }
 
-StagePlan::Variant variant_plan(const Problem& problem, const std::vector<std::uint32_t>& cores, std::uint32_t variant,
-                                Duration budget) {
-  StagePlan::Variant out{variant, {.wakeup_window = {}, .budget = budget}};
+StagePlan::Variant variant_plan(const RunPlan& plan, const std::vector<std::uint32_t>& cores, std::uint32_t variant,
+                                const Budget& budget) {
+  StagePlan::Variant out{variant, {.wakeup_window = {}, .budget = budget.time}};
   for (const std::uint32_t core : cores) {
-    out.limits.wakeup_window = std::max(out.limits.wakeup_window, problem.board.cores[core].wakeup_window);
+    out.limits.wakeup_window = std::max(out.limits.wakeup_window, plan.problem.board.cores[core].wakeup_window);
+  }
+  for (const Segment& segment : budget.segments) {
+    SegmentPlan& own = out.segments.emplace_back();
+    own.budget = segment.time;
+    own.guard = segment.guard;
+    if (segment.unit) own.unit = plan.units[*segment.unit].get();
+    for (const std::uint32_t mutex : segment.mutexes) own.mutexes.push_back(plan.mutexes[mutex].get());
   }
   return out;
 }
@@ -105,21 +145,19 @@ StagePlan stage_plan(const RunPlan& plan, const std::vector<ModeTable>& modes, c
   const Stage& stage = plan.problem.stages[index];
   const Choice& choice = mode.schedule.choices[index];
   StagePlan out{.overrun = stage.overrun,
-                .admitted = variant_plan(plan.problem, cores, choice.variant, choice.budget.time),
+                .admitted = variant_plan(plan, cores, choice.variant, choice.budget),
                 .degraded = {},
                 .degraded_mode = {},
                 .arena = nullptr};
   if (const auto degraded = mode.degraded[index]; degraded && *degraded != choice.variant) {
     const Budget* const budget = budget_on(stage, *degraded, cores.size());
-    if (budget != nullptr && budget->time <= choice.budget.time) {
-      out.degraded = variant_plan(plan.problem, cores, *degraded, budget->time);
-    }
+    if (budget != nullptr && fits(*budget, choice.budget)) out.degraded = variant_plan(plan, cores, *degraded, *budget);
   }
   for (std::uint32_t m = 0; m < modes.size(); ++m) {
     if (modes[m].name == stage.degraded_mode) out.degraded_mode = m;
   }
   if (choice.variant < stage.variants.size() && stage.variants[choice.variant].arena_mutex) {
-    out.arena = plan.arenas[*stage.variants[choice.variant].arena_mutex].get();
+    out.arena = plan.mutexes[*stage.variants[choice.variant].arena_mutex].get();
   }
   return out;
 }
@@ -131,7 +169,7 @@ void add_runs(std::uint32_t index, StageHost* host, const std::vector<ModeTable>
   std::vector<const std::vector<std::uint32_t>*> home_of(modes.size(), nullptr);
   for (std::size_t m = 0; m < modes.size(); ++m) {
     for (const Slot& slot : modes[m].schedule.slots) {
-      if (slot.stage != index || home_of[m] != nullptr) continue;
+      if (slot.stage != index || slot.unit || home_of[m] != nullptr) continue;
       auto& [cores, plans] = *homes.try_emplace(slot.cores, modes.size()).first;
       plans[m] = stage_plan(plan, modes, modes[m], index, cores);
       home_of[m] = &cores;
@@ -147,18 +185,32 @@ void add_runs(std::uint32_t index, StageHost* host, const std::vector<ModeTable>
   }
 }
 
+Duration guard_of(const Budget& budget, const Slot& slot) {
+  return slot.segment < budget.segments.size() ? budget.segments[slot.segment].guard : Duration{};
+}
+
 RunPlan make_plan(const Problem& problem, const std::vector<ModeTable>& modes, const std::vector<StageHost*>& hosts,
                   const Boundary& boundary, ModeControl* control, const RecordSink& sink) {
-  RunPlan plan{problem, boundary, sink, {}, {}, {}, {}};
-  for (std::size_t i = 0; i < problem.mutexes.size(); ++i) plan.arenas.push_back(std::make_unique<Token>());
+  RunPlan plan{problem, boundary, sink, {}, {}, {}, {}, {}};
+  for (std::size_t i = 0; i < problem.mutexes.size(); ++i) plan.mutexes.push_back(std::make_unique<Token>());
+  for (std::size_t i = 0; i < problem.board.units.size(); ++i) plan.units.push_back(std::make_unique<Token>());
   for (const ModeTable& mode : modes) {
     const Schedule& schedule = mode.schedule;
     ModePlan& out = plan.modes.emplace_back(
-        ModePlan{schedule, {}, {}, std::vector<std::vector<Binding>>(schedule.slots.size()), mode.reads});
+        ModePlan{schedule, {}, {}, {}, std::vector<std::vector<Binding>>(schedule.slots.size()), mode.reads});
     out.stages.resize(problem.stages.size(), nullptr);
+    const std::vector<std::vector<std::uint32_t>> jobs = segments_by_slot(schedule);
     for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
       const Slot& slot = schedule.slots[i];
-      out.publish_ticks.push_back(publish_tick(problem, schedule, slot));
+      const TableTime start = schedule.clock.start_at(0, slot.start);
+      std::vector<SegmentSlot>& segments = out.segments.emplace_back();
+      for (const std::uint32_t own : jobs[i]) {
+        const Slot& part = schedule.slots[own];
+        segments.push_back({schedule.clock.start_at(0, part.start) - start, schedule.clock.end_at(0, part.end) - start,
+                            part.unit, guard_of(schedule.choices[slot.stage].budget, part)});
+      }
+      const Tick publish = jobs[i].empty() ? 0 : publish_tick(problem, schedule, schedule.slots[jobs[i].back()]);
+      out.publish_at.push_back(schedule.clock.start_at(0, publish) - start);
       for (const Binding& binding : schedule.bindings) {
         if (binding.stage == slot.stage && binding.job == slot.job) out.reads[i].push_back(binding);
       }
@@ -296,22 +348,6 @@ std::vector<std::uint32_t> abandon_stuck(RunPlan& plan, const TableClock* clock,
 }
 
 }  // namespace
-
-Status can_dispatch(const Problem& problem, const Schedule& schedule) {
-  for (std::size_t i = 0; i < schedule.choices.size() && i < problem.stages.size(); ++i) {
-    const Choice& choice = schedule.choices[i];
-    const Stage& stage = problem.stages[i];
-    const auto refuse = [&stage](const std::string& what) {
-      return fail(Code::kConfiguration, "stage '" + stage.name + "' " + what);
-    };
-    if (!choice.budget.segments.empty()) {
-      return refuse(
-          "has segments, which no dispatcher executes yet: `takt schedule` plans and proves it. To run it, "
-          "give it one budget on the cores");
-    }
-  }
-  return {};
-}
 
 Result<DispatchResult> dispatch(const Problem& problem, const Schedule& schedule, const std::vector<StageHost*>& stages,
                                 const DispatchOptions& options, const RecordSink& sink) {

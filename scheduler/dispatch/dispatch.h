@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,14 @@
 
 namespace takt::sched {
 
+// When a segment of a job has its slot, from the job's nominal start on, and where.
+struct SegmentSlot {
+  Duration start;
+  Duration end;
+  std::optional<std::uint32_t> unit;  // index into Board::units; nullopt: the home cores
+  Duration guard = {};                // of a unit's, behind its end
+};
+
 // One job about to run. Points into the schedule; lives as long as the run.
 struct Job {
   std::uint32_t slot = 0;
@@ -28,13 +37,16 @@ struct Job {
   std::uint64_t number = 0;       // absolute, counting skipped ones
   std::uint64_t hyperperiod = 0;  // of the run, whatever its modes
   TableTime nominal_start;        // rounded up
-  TableTime slot_end;             // rounded down
+  TableTime slot_end;             // of the last segment, rounded down
   std::uint32_t variant = 0;
   std::uint32_t mode = 0;
+  std::uint32_t segment = 0;                   // which is to run
+  std::span<const SegmentSlot> segments = {};  // empty: one, on the cores, from start to end
   // By input of the stage: the producer job that it is bound to, where it is a stage's output.
   static constexpr std::int64_t kFilling = -1;  // it lies before the run
   static constexpr std::int64_t kNotRead = -2;  // this mode leaves the input out
   std::array<std::int64_t, kMaxInputs> bound{-1, -1, -1, -1, -1, -1, -1, -1};
+  [[nodiscard]] bool last_segment() const { return segment + 1 >= segments.size(); }
   // Reproducing a run: what this job came to there. Its inputs, and nothing else, are to be selected again.
   const JobRecord* seen = nullptr;
 };
@@ -55,8 +67,9 @@ class Gang {
   };
 
   explicit Gang(int parts) : parts_(parts) {}
-  // Dispatcher, while no part runs.
+  // Dispatcher, while no part runs: a job begins, or its next segment on the cores. Boundaries are counted on.
   void begin(const Limits& limits);
+  void resume(const Limits& limits);
   // Part 0: its job begins; budgets count from here.
   void started(HostTime now) { start_ = now; }
   // Any thread: the slot is over.
@@ -93,8 +106,15 @@ class StageHost {
   // `patience`: how long to wait, for all inputs together, for samples that are not physically there: what is left of w
   // (zero in lockstep: then wait without limit).
   virtual bool latch(const Job& job, Duration patience, JobRecord& record) = 0;
-  // Worker threads, all parts of the gang. Sees pointers only.
+  // Worker threads, all parts of the gang, once for each segment on the cores. Sees pointers only.
   virtual void run(const Job& job, int part, Gang& gang) = 0;
+  // Dispatcher thread of the last core, at the start of a unit's slot: what the segments before have prepared for the
+  // unit begins. Waits for nothing. Work that the unit refuses has ended.
+  virtual void begin(const Job& /*job*/) {}
+  // The same thread, at the slot's end and later, until it is so: the unit does nothing more for the segment that was
+  // begun, for which it worked so long. nullopt: it still does; memory of the job, chunks and state stay as they are.
+  // A unit that is lost does nothing more.
+  virtual std::optional<Duration> ended() { return Duration{}; }
   // Dispatcher thread of the last core: hand the output over; sets record.published, output_bytes.
   virtual void publish(const Job& job, JobRecord& record) = 0;
   // Dispatcher thread: the output is not wanted any more. Also called after latch() returned false.
@@ -164,10 +184,6 @@ struct DispatchResult {
   std::vector<std::uint32_t> stuck;   // stages with a job that did not come back; their worker threads never end
   Duration accounting;  // what keeping account of one job costs the timed threads, measured before the run
 };
-
-// Whether every part of the table can be executed: segments on units cannot yet.
-// kConfiguration names the first that cannot.
-Status can_dispatch(const Problem& problem, const Schedule& schedule);
 
 // Runs the table. Blocks until done or stopped. kEnvironment when threads cannot be created.
 // `sink` may be called from several dispatcher threads at once (one per core; core index given).

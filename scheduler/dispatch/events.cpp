@@ -1,7 +1,9 @@
 #include "scheduler/dispatch/events.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
+#include <utility>
 
 namespace takt::sched {
 namespace {
@@ -10,7 +12,8 @@ template <class Wanted>
 std::vector<Start> starts(const Schedule& schedule, Wanted wanted) {
   std::vector<Start> out;
   for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
-    if (wanted(schedule.slots[i])) out.push_back({schedule.slots[i].start, static_cast<std::uint32_t>(i)});
+    if (schedule.slots[i].segment == 0 && wanted(schedule.slots[i]))
+      out.push_back({schedule.slots[i].start, static_cast<std::uint32_t>(i)});
   }
   std::sort(out.begin(), out.end(),
             [](const Start& a, const Start& b) { return std::tie(a.tick, a.slot) < std::tie(b.tick, b.slot); });
@@ -29,9 +32,29 @@ std::vector<Start> starts_of(const Schedule& schedule) {
   return starts(schedule, [](const Slot&) { return true; });
 }
 
-Tick publish_tick(const Problem& problem, const Schedule& schedule, const Slot& slot) {
-  const Tick window = schedule.clock.ticks_up(problem.board.cores[slot.cores.back()].publish_window);
-  return std::max(slot.end - window, slot.start + 1);
+std::vector<std::vector<std::uint32_t>> segments_by_slot(const Schedule& schedule) {
+  const auto job = [&schedule](std::size_t i) { return std::pair(schedule.slots[i].stage, schedule.slots[i].job); };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> first;
+  for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
+    if (schedule.slots[i].segment == 0) first[job(i)] = i;
+  }
+  std::vector<std::vector<std::uint32_t>> out(schedule.slots.size());
+  for (std::size_t i = 0; i < schedule.slots.size(); ++i) {
+    if (const auto found = first.find(job(i)); found != first.end()) {
+      out[found->second].push_back(static_cast<std::uint32_t>(i));
+    }
+  }
+  for (std::vector<std::uint32_t>& slots : out) {
+    std::sort(slots.begin(), slots.end(), [&schedule](std::uint32_t a, std::uint32_t b) {
+      return schedule.slots[a].segment < schedule.slots[b].segment;
+    });
+  }
+  return out;
+}
+
+Tick publish_tick(const Problem& problem, const Schedule& schedule, const Slot& last) {
+  const Tick window = schedule.clock.ticks_up(problem.board.cores[last.cores.back()].publish_window);
+  return std::max(last.end - window, last.start + 1);
 }
 
 void Agenda::add(TableTime instant) {

@@ -14,12 +14,17 @@ struct Start {
   std::uint32_t slot = 0;
 };
 
-// Starts of every slot on `core`, or of all cores, by (tick, slot).
+// Starts of every job on `core`, or of all cores, by (tick, slot): of its first slot, as later segments follow those
+// before them.
 std::vector<Start> starts_on(const Schedule& schedule, std::uint32_t core);
 std::vector<Start> starts_of(const Schedule& schedule);
 
-// When the publisher of a slot wakes: end - p of the last core, but after the start. May be N or more.
-Tick publish_tick(const Problem& problem, const Schedule& schedule, const Slot& slot);
+// By slot: of a job's first one the slots of all its segments, in order; empty for later ones.
+std::vector<std::vector<std::uint32_t>> segments_by_slot(const Schedule& schedule);
+
+// When the publisher of a job whose last slot this is wakes: end - p of the last core, but after the start. May be N or
+// more.
+Tick publish_tick(const Problem& problem, const Schedule& schedule, const Slot& last);
 
 // What a dispatcher still has to wake for, in order. Allocates nothing up to its capacity.
 class Agenda {

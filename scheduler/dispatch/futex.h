@@ -23,6 +23,7 @@ class Futex {
     while (seen < value && !value_.compare_exchange_weak(seen, value)) {
     }
   }
+  bool replace(std::uint32_t expected, std::uint32_t value) { return value_.compare_exchange_strong(expected, value); }
   void wake_all();
 
   // Returns the first value for which `reached` holds.

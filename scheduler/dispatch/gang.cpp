@@ -53,6 +53,11 @@ void Gang::begin(const Limits& limits) {
   slot_over_.store(false, std::memory_order_relaxed);
 }
 
+void Gang::resume(const Limits& limits) {
+  limits_ = limits;
+  slot_over_.store(false, std::memory_order_relaxed);
+}
+
 bool Gang::goes_on(Duration next) {
   if (boundary_ == limits_.abort_at) return false;
   if (!limits_.end && !limits_.budget) return true;

@@ -9,7 +9,7 @@ namespace takt::sched {
 Sequencer::Sequencer(const RunPlan& plan, Boundary& boundary, const Reproduce& reproduce, Duration patience)
     : plan_(plan), boundary_(boundary), reproduce_(reproduce), patience_(patience) {
   for (const ModePlan& mode : plan.modes) starts_.push_back(starts_of(mode.schedule));
-  started_.reserve(2 * plan.slots());
+  due_.reserve(4 * plan.slots());
 }
 
 void Sequencer::start(Job job) {
@@ -30,32 +30,67 @@ void Sequencer::start(Job job) {
     return;
   }
   for (std::size_t part = 0; part < stage.cores().size(); ++part) stage.release(static_cast<int>(part));
+  for (; job.segment < job.segments.size(); ++job.segment) {
+    const SegmentSlot& slot = job.segments[job.segment];
+    if (job.segment > 0) add(job.nominal_start + slot.start, true, job);
+    add(job.nominal_start + slot.end, false, job);
+  }
+}
+
+void Sequencer::add(TableTime at, bool begins, const Job& job) {
+  const auto later = [](const Due& a, const Due& b) {
+    return std::tie(a.at, a.begins, a.job.slot) < std::tie(b.at, b.begins, b.job.slot);
+  };
+  const Due due{at, begins, job};
+  due_.insert(std::upper_bound(due_.begin(), due_.end(), due, later), due);
 }
 
 // In short waits, each of which counts in full however long it took: a process that was stopped has not waited.
 bool Sequencer::comes_back(StageRun& stage) const {
   constexpr Duration kWait = milliseconds(100);
   for (Duration waited; waited < patience_; waited += kWait) {
-    if (stage.await_complete(host_now() + kWait)) return true;
+    if (stage.await_end(host_now() + kWait)) return true;
   }
   return false;
 }
 
-void Sequencer::conclude(const Job& job) {
+void Sequencer::begin_segment(const Job& job) {
   StageRun& stage = plan_.run_of(job);
-  end_ = std::max(end_, job.slot_end);
-  if (stage.running() != tag_of(job)) return;  // skipped or refused
-  if (!comes_back(stage)) {
-    for (int part = 0; part < static_cast<int>(stage.cores().size()); ++part) {
-      if (stage.busy(part)) stage.isolate(part);
+  if (stage.running() != tag_of(job) || stage.given_up()) return;
+  Gang::Limits limits;
+  if (job.seen != nullptr) limits.abort_at = job.seen->aborted_at;
+  stage.begin_next({.latest = {std::numeric_limits<std::int64_t>::max()}, .patience = {}, .limits = limits});
+}
+
+void Sequencer::end_segment(const Job& job) {
+  StageRun& stage = plan_.run_of(job);
+  if (stage.running() != tag_of(job)) return;
+  if (stage.segment() == job.segment && !stage.noted()) {
+    if (stage.given_up()) return;  // it did not come back
+    if (!comes_back(stage)) {
+      for (int part = 0; part < static_cast<int>(stage.cores().size()); ++part) {
+        if (stage.busy(part)) stage.isolate(part);
+      }
+      return stage.give_up();
     }
-    return;
+    const TableTime start =
+        job.segments.empty() ? job.nominal_start : job.nominal_start + job.segments[job.segment].start;
+    stage.note(start, start + stage.segment_budget());
   }
+  if (job.last_segment()) conclude(stage);
+}
+
+void Sequencer::conclude(StageRun& stage) {
+  if (!stage.over()) return;
+  const Job& job = stage.job();
   JobRecord& record = stage.record();
-  const JobRecord* const seen = stage.job().seen;
-  record.actual_start = seen != nullptr ? seen->actual_start : job.nominal_start.ns;
-  record.completion = seen != nullptr ? seen->completion : (job.nominal_start + stage.budget()).ns;
-  if (seen != nullptr ? seen->published != 0 : !stage.aborted()) {
+  const JobRecord* const seen = job.seen;
+  if (seen != nullptr) {
+    record.actual_start = seen->actual_start;
+    record.completion = seen->completion;
+    std::copy_n(seen->segments, record.segment_count, record.segments);
+  }
+  if (seen != nullptr ? seen->published != 0 : !stage.given_up() && !stage.aborted()) {
     stage.publish();
     if (record.published != 0) record.publication = seen != nullptr ? seen->publication : job.slot_end.ns;
   } else {
@@ -63,33 +98,36 @@ void Sequencer::conclude(const Job& job) {
   }
   stage.close();
   if (seen != nullptr) record.flags |= seen->flags & (kFlagIsolated | kFlagStuck);
-  if (seen != nullptr && seen->reason == Reason::kDevice) record.reason = seen->reason;  // not this run's device
+  // What this run's devices and units do not do.
+  if (seen != nullptr &&
+      (seen->reason == Reason::kDevice || seen->reason == Reason::kUnit || seen->reason == Reason::kArena)) {
+    record.reason = seen->reason;
+  }
   plan_.sink(stage.publisher(), record);
   stage.free();
 }
 
-void Sequencer::conclude_until(TableTime now) {
+void Sequencer::come_to(TableTime now) {
   std::size_t over = 0;
-  while (over < started_.size() && started_[over].slot_end <= now) conclude(started_[over++]);
-  started_.erase(started_.begin(), started_.begin() + static_cast<std::ptrdiff_t>(over));
+  for (; over < due_.size() && due_[over].at <= now; ++over) {
+    due_[over].begins ? begin_segment(due_[over].job) : end_segment(due_[over].job);
+  }
+  due_.erase(due_.begin(), due_.begin() + static_cast<std::ptrdiff_t>(over));
 }
 
 void Sequencer::run() {
   for (std::uint64_t h = 0; boundary_.may_come(h); ++h) {
-    if (h > 0) conclude_until(boundary_.decision_at(h));
+    if (h > 0) come_to(boundary_.decision_at(h));
     if (!boundary_.enter(h)) break;
     const Turn turn = boundary_.turn(h);
     for (const Start& at : starts_[turn.mode]) {
       const Job job = plan_.job_of(at.slot, turn);
-      conclude_until(job.nominal_start);
+      come_to(job.nominal_start);
+      end_ = std::max(end_, job.slot_end);
       start(job);
-      const auto later = [](const Job& a, const Job& b) {
-        return std::tie(a.slot_end, a.slot) < std::tie(b.slot_end, b.slot);
-      };
-      started_.insert(std::upper_bound(started_.begin(), started_.end(), job, later), job);
     }
   }
-  conclude_until({std::numeric_limits<std::int64_t>::max()});
+  come_to({std::numeric_limits<std::int64_t>::max()});
 }
 
 }  // namespace takt::sched

@@ -10,9 +10,9 @@
 
 namespace takt::sched {
 
-// Walks the table; jobs run on their workers between their start and their slot end, however long that takes, but not for
-// ever: a job that has not come back within `patience` is left behind, and its stage skips to the end. Every time in a
-// record is a function of the table alone, or of the run that is reproduced: there every job repeats what its
+// Walks the table; jobs run on their workers between their start and their slot end, however long that takes, but not
+// for ever: a job that has not come back within `patience` is left behind, and its stage skips to the end. Every time
+// in a record is a function of the table alone, or of the run that is reproduced: there every job repeats what its
 // record says. Consumers get the inputs of their records, so that it does not matter that a late output goes out at its
 // slot's end here.
 class Sequencer {
@@ -28,9 +28,18 @@ class Sequencer {
 
  private:
   void start(Job job);
-  // Every job whose slot ends by then.
-  void conclude_until(TableTime now);
-  void conclude(const Job& job);
+  // A segment of a job begins (not the first, with which the job does), or its slot ends.
+  struct Due {
+    TableTime at;
+    bool begins = false;
+    Job job;
+  };
+  void add(TableTime at, bool begins, const Job& job);
+  // Everything that is due by then; at one instant ends come before beginnings.
+  void come_to(TableTime now);
+  void begin_segment(const Job& job);
+  void end_segment(const Job& job);
+  void conclude(StageRun& stage);
   [[nodiscard]] bool comes_back(StageRun& stage) const;
 
   const RunPlan& plan_;
@@ -39,7 +48,7 @@ class Sequencer {
   const Duration patience_;
   TableTime end_{0};
   std::vector<std::vector<Start>> starts_;  // by mode
-  std::vector<Job> started_;                // not concluded yet, by (slot end, slot)
+  std::vector<Due> due_;                    // by (instant, what, slot)
 };
 
 }  // namespace takt::sched

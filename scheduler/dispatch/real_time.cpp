@@ -21,8 +21,8 @@ CoreDispatcher::CoreDispatcher(const RunPlan& plan, Boundary& boundary, Watchdog
       boundary_(boundary),
       watchdog_(watchdog),
       core_(core),
-      // Two instants for a slot, and jobs of two hyperperiods at once.
-      agenda_(4 * plan.slots()),
+      // Four instants for a slot, and two jobs of a stage at once.
+      agenda_(8 * plan.slots()),
       last_wake_{std::numeric_limits<std::int64_t>::min()} {
   for (const ModePlan& mode : plan.modes) starts_.push_back(starts_on(mode.schedule, core));
   for (const auto& stage : plan.runs) {
@@ -77,24 +77,51 @@ void CoreDispatcher::wake_at(TableTime instant) {
 }
 
 void CoreDispatcher::conclude(TableTime wake) {
-  for (const Published& published : published_) {
-    StageRun* const stage = published.stage;
-    if (stage->running() == 0 || !stage->complete() || wake < stage->publish_at()) continue;
-    JobRecord& record = stage->record();
-    const TableTime completion = clock_.table(stage->last_end());
-    record.actual_start = clock_.table(stage->last_start()).ns;
-    record.completion = completion.ns;
-    if (!stage->aborted() && wake <= stage->deadline() && completion <= stage->deadline()) {
-      stage->publish();
-      if (record.published != 0) record.publication = clock_.table(host_now()).ns;
-    } else {
-      stage->discard();
-    }
-    stage->close();
-    plan_.sink(core_, record);
-    stage->isolation(stage->part_of(core_)).let_go();
-    stage->free();
+  // All looks come first: where one segment's time ends, that of another one on the same unit may begin.
+  for (const Published& published : published_) look(*published.stage, wake);
+  for (const Published& published : published_) advance(*published.stage, wake);
+}
+
+void CoreDispatcher::look(StageRun& stage, TableTime wake) {
+  if (stage.running() == 0) return;
+  if (!stage.noted()) {
+    if (!stage.has_ended()) return stage.overdue(wake);
+    stage.note(clock_.table(stage.last_start()), clock_.table(stage.last_end()));
   }
+  if (stage.over() && (stage.given_up() || wake >= stage.publish_at())) hand_over(stage, wake);
+}
+
+void CoreDispatcher::advance(StageRun& stage, TableTime wake) {
+  if (stage.running() == 0 || stage.given_up() || stage.job().last_segment()) return;
+  const Job& job = stage.job();
+  const SegmentSlot& next = job.segments[job.segment + 1];
+  const TableTime begin = job.nominal_start + next.start;
+  if (wake < begin) return;
+  if (stage.noted()) {
+    const HostTime patience = clock_.host(begin + plan_.problem.board.cores[core_].wakeup_window);
+    const HostTime deadline = clock_.host(stage.deadline_of(job, job.segment + 1));
+    if (!next.unit) make_room(stage, begin);
+    stage.begin_next({.latest = next.unit ? patience + clock_.to_host(next.guard) : deadline,
+                      .patience = patience,
+                      .limits = {.end = deadline, .budget = {}}});
+  } else {
+    stage.give_up();
+  }
+  if (stage.over()) hand_over(stage, wake);
+}
+
+void CoreDispatcher::hand_over(StageRun& stage, TableTime wake) {
+  JobRecord& record = stage.record();
+  if (!stage.given_up() && !stage.aborted() && wake <= stage.deadline() && record.completion <= stage.deadline().ns) {
+    stage.publish();
+    if (record.published != 0) record.publication = clock_.table(host_now()).ns;
+  } else {
+    stage.discard();
+  }
+  stage.close();
+  plan_.sink(core_, record);
+  stage.isolation(stage.part_of(core_)).let_go();
+  stage.free();
 }
 
 bool CoreDispatcher::holds(const Part& mine) {
@@ -119,15 +146,19 @@ void CoreDispatcher::share_gap(bool wanted) {
   for (const Part& mine : mine_) mine.stage->isolation(mine.part).run_in_gap(!wanted);
 }
 
-void CoreDispatcher::release(StageRun& stage, int part, const Job& job) {
-  const Duration late = clock_.table(host_now()) - job.nominal_start;
+void CoreDispatcher::make_room(StageRun& stage, TableTime begin) {
+  const Duration late = clock_.table(host_now()) - begin;
   for (Part& mine : mine_) {
     if (mine.stage == &stage) {
       mine.late = late > plan_.problem.board.cores[core_].wakeup_window ? late : Duration{};
-    } else if (holds(mine) && mine.stage->deadline() <= job.nominal_start) {
+    } else if (holds(mine) && mine.stage->worker_deadline() <= begin) {
       mine.stage->isolate(mine.part);
     }
   }
+}
+
+void CoreDispatcher::release(StageRun& stage, int part, const Job& job) {
+  make_room(stage, job.nominal_start);
   stage.isolation(part).let_go();
   share_gap(true);
   stage.release(part);
@@ -135,9 +166,17 @@ void CoreDispatcher::release(StageRun& stage, int part, const Job& job) {
 
 void CoreDispatcher::start(const Job& job) {
   StageRun& stage = plan_.run_of(job);
-  if (stage.publisher() == core_) {
-    agenda_.add(plan_.publish_at(job));
-    agenda_.add(job.slot_end);
+  if (stage.publisher() == core_) agenda_.add(plan_.publish_at(job));
+  // Of the segments of a gang, the publisher begins all of them, and every core takes itself back from those on it.
+  for (std::uint32_t i = 0; i < job.segments.size(); ++i) {
+    const SegmentSlot& slot = job.segments[i];
+    const TableTime end = job.nominal_start + slot.end;
+    if (stage.publisher() != core_ && (slot.unit || i == 0)) continue;
+    if (i > 0) agenda_.add(job.nominal_start + slot.start);
+    agenda_.add(end);
+    if (slot.unit ? slot.guard.ns > 0 : i > 0) {
+      agenda_.add(slot.unit ? end + slot.guard : stage.deadline_of(job, i));
+    }
   }
   if (stage.lead() == core_) {
     lead(stage, job);
@@ -156,7 +195,7 @@ void CoreDispatcher::lead(StageRun& stage, const Job& job) {
   // What is left of the window; never zero, which would mean without limit.
   const HostTime latest = clock_.host(job.nominal_start + window);
   const Duration patience = std::max(latest - host_now(), nanoseconds(1));
-  const Gang::Limits limits{.end = clock_.host(stage.deadline_of(job)), .budget = {}};
+  const Gang::Limits limits{.end = clock_.host(stage.deadline_of(job, 0)), .budget = {}};
   const JobRecord* final_record = stage.start(job, plan_.publish_at(job), patience, limits);
   stage.decide(job);
   if (final_record != nullptr) {
@@ -181,7 +220,7 @@ void CoreDispatcher::drain(HostTime limit) {
   for (const Published& published : published_) {
     StageRun* const stage = published.stage;
     if (published.last_follow != 0) stage->await_decision(published.last_follow);
-    while (stage->running() != 0 && stage->await_complete(limit)) conclude(clock_.table(host_now()));
+    while (stage->running() != 0 && stage->await_end(limit)) conclude(clock_.table(host_now()));
   }
 }
 

@@ -40,16 +40,22 @@ class CoreDispatcher {
   // Sleeps to `target`, waking before it for what is due, and for the deadlines of unfinished jobs.
   void sleep_to(TableTime target);
   void wake_at(TableTime instant);
-  // Publishes or discards the finished jobs whose time has come. `wake` is the instant this wake-up was planned for.
+  // What has ended, of the jobs that this core publishes; publishes or discards those that are over and whose time has
+  // come; then begins the segments whose time has come. `wake` is the instant this wake-up was planned for.
   void conclude(TableTime wake);
+  void look(StageRun& stage, TableTime wake);
+  void advance(StageRun& stage, TableTime wake);
+  void hand_over(StageRun& stage, TableTime wake);
   // Takes the core from workers whose time was over at `wake`.
   void isolate(TableTime wake);
   // When a worker's time is over: with its job's deadline, but who was released late, because this core's machine stood
   // still, is not punished for it unless the core is wanted for another job.
-  [[nodiscard]] static TableTime over(const Part& mine) { return mine.stage->deadline() + mine.late; }
+  [[nodiscard]] static TableTime over(const Part& mine) { return mine.stage->worker_deadline() + mine.late; }
   [[nodiscard]] static bool holds(const Part& mine);
   // Lets workers that lost the core run in its gaps, unless the core is `wanted` for a job.
   void share_gap(bool wanted);
+  // For a segment of `stage` that begins: nobody whose time was over before may hold the core any longer.
+  void make_room(StageRun& stage, TableTime begin);
   void release(StageRun& stage, int part, const Job& job);
   void start(const Job& job);
   void lead(StageRun& stage, const Job& job);

@@ -27,6 +27,7 @@ const char* name_of(Reason reason) {
     case Reason::kArena: return "arena";
     case Reason::kSkipNext: return "skip_next";
     case Reason::kDevice: return "device";
+    case Reason::kUnit: return "unit";
   }
   return "unknown";
 }
@@ -41,7 +42,10 @@ void classify(JobRecord& record, const JobLimits& limits) {
   }
   if (record.actual_start - record.nominal_start > limits.wakeup_window.ns) record.flags |= kFlagLateStart;
   const bool aborted = (record.flags & kFlagAborted) != 0;
-  if (aborted || record.completion - record.actual_start > limits.budget.ns) record.flags |= kFlagOverrun;
+  const bool one_segment = record.segment_count == 0;
+  if (aborted || (one_segment && record.completion - record.actual_start > limits.budget.ns)) {
+    record.flags |= kFlagOverrun;
+  }
   const bool published_late = record.publication != kNever && record.publication > record.slot_end;
   if (published_late || (record.flags & kFlagDiscarded) != 0) record.flags |= kFlagLate;
 

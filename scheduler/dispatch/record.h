@@ -5,6 +5,7 @@
 
 #include "runtime/base/digest.h"
 #include "runtime/base/time.h"
+#include "scheduler/model/limits.h"
 
 namespace takt::sched {
 
@@ -38,12 +39,13 @@ enum class Reason : std::uint8_t {
   kProducerNothing,  // missing: the bound job produced nothing
   kBadFrame,         // the sample could not be decoded
   kFill,             // missing: before the first job of the producer
-  kArena,            // skipped: the arena that it shares is still in use
+  kArena,            // skipped or given up: an arena or a mutex that it shares is still in use
   kSkipNext,         // skipped: the job before it overran, and that is the stage's policy
   kDevice,           // skipped: its device is lost; of a job that ran: its device refused the work or was lost
+  kUnit,             // given up: its next segment's unit was still at work for another job
 };
 const char* name_of(Reason reason);
-inline constexpr std::size_t kReasons = 11;
+inline constexpr std::size_t kReasons = 12;
 
 inline constexpr std::size_t kMaxInputs = 8;
 
@@ -60,6 +62,13 @@ struct InputRecord {
 
 // Times are table time in ns; kNever when it did not happen.
 inline constexpr std::int64_t kNever = INT64_MIN;
+
+// When a segment of a job ran: its workers by the clock of the cores, a unit from the instant it was told to begin for
+// as long as it worked.
+struct SegmentRecord {
+  std::int64_t start = kNever;
+  std::int64_t end = kNever;
+};
 
 struct JobRecord {
   std::uint32_t stage = 0;
@@ -87,7 +96,9 @@ struct JobRecord {
   Reason reason = Reason::kNone;
   std::uint8_t input_count = 0;
   std::uint8_t published = 0;
+  std::uint8_t segment_count = 0;  // 0: one, on the cores, between actual_start and completion
   InputRecord inputs[kMaxInputs];
+  SegmentRecord segments[kMostSegments];
   std::uint64_t output_bytes = 0;
   Digest output;  // filled in by the recorder, on the housekeeping reserve
 };
@@ -98,7 +109,8 @@ struct JobLimits {
   Duration budget;
 };
 
-// Sets the timing flags and the class of a finished record from its times, flags and reason. A job that did not start
+// Sets the timing flags and the class of a finished record from its times, flags and reason; of several segments each
+// has a budget of its own, and whoever knows them has set the flags of overrun and late start. A job that did not start
 // is skipped when the reason is kNone, kPreviousRunning, kNoCredit, kArena, kSkipNext or kDevice, else missing.
 // Pure.
 void classify(JobRecord& record, const JobLimits& limits);

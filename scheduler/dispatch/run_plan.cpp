@@ -14,7 +14,8 @@ Job RunPlan::job_of(std::uint32_t slot, const Turn& turn) const {
   job.number = static_cast<std::uint64_t>(before(s.stage) + in_mode * rate(s.stage)) + s.job;
   job.hyperperiod = turn.number;
   job.nominal_start = start_at(turn, s.start);
-  job.slot_end = turn.begin + (mode.schedule.clock.end_at(0, s.end) - TableTime{0});
+  job.segments = mode.segments[slot];
+  job.slot_end = job.nominal_start + job.segments.back().end;
   job.mode = turn.mode;
   const std::vector<std::uint8_t>& inputs = mode.inputs[s.stage];
   for (std::size_t i = 0; i < inputs.size() && i < kMaxInputs; ++i) {

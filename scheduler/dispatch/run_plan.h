@@ -20,7 +20,8 @@ using RecordSink = std::function<void(std::size_t core, const JobRecord&)>;
 struct ModePlan {
   const Schedule& schedule;
   std::vector<StageRun*> stages;                         // by stage; null for one that the mode does not run
-  std::vector<Tick> publish_ticks;                       // by slot
+  std::vector<std::vector<SegmentSlot>> segments;        // by slot: of the job that begins there
+  std::vector<Duration> publish_at;                      // by slot: of that job, from its nominal start
   std::vector<std::vector<Binding>> reads;               // by slot: stage inputs of its job
   const std::vector<std::vector<std::uint8_t>>& inputs;  // ModeTable::reads
 };
@@ -29,7 +30,8 @@ struct RunPlan {
   const Problem& problem;
   const Boundary& boundary;
   const RecordSink& sink;
-  std::vector<std::unique_ptr<Token>> arenas;       // by mutex
+  std::vector<std::unique_ptr<Token>> mutexes;  // arenas among them
+  std::vector<std::unique_ptr<Token>> units;
   std::vector<std::unique_ptr<StageState>> states;  // by stage
   std::vector<std::unique_ptr<StageRun>> runs;      // of every stage one for each home that it has in some mode
   std::vector<ModePlan> modes;
@@ -48,10 +50,7 @@ struct RunPlan {
   // The slot's job in an entered hyperperiod.
   [[nodiscard]] Job job_of(std::uint32_t slot, const Turn& turn) const;
   [[nodiscard]] TableTime publish_at(const Job& job) const {
-    const ModePlan& mode = modes[job.mode];
-    const TickClock& clock = mode.schedule.clock;
-    return job.nominal_start +
-           (clock.start_at(0, mode.publish_ticks[job.slot]) - clock.start_at(0, mode.schedule.slots[job.slot].start));
+    return job.nominal_start + modes[job.mode].publish_at[job.slot];
   }
 };
 

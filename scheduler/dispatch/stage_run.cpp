@@ -1,6 +1,7 @@
 #include "scheduler/dispatch/stage_run.h"
 
 #include <algorithm>
+#include <ctime>
 #include <limits>
 #include <utility>
 
@@ -32,6 +33,7 @@ void StageRun::identify(const Job& job, JobRecord& record) const {
   record.cores = static_cast<std::uint32_t>(cores_.size());
   record.nominal_start = job.nominal_start.ns;
   record.slot_end = job.slot_end.ns;
+  if (job.segments.size() > 1) record.segment_count = static_cast<std::uint8_t>(job.segments.size());
 }
 
 const JobRecord* StageRun::skip(const Job& job, Reason reason) {
@@ -46,9 +48,43 @@ bool StageRun::take() {
   return shared_.state->taken.compare_exchange_strong(nobody, this);
 }
 
-const JobLimits& StageRun::limits() const {
+const StagePlan::Variant& StageRun::variant() const {
   const bool degraded = plan().degraded && job_.variant == plan().degraded->index;
-  return degraded ? plan().degraded->limits : plan().admitted.limits;
+  return degraded ? *plan().degraded : plan().admitted;
+}
+
+const SegmentPlan* StageRun::segment_plan(std::uint32_t segment) const {
+  const std::vector<SegmentPlan>& segments = variant().segments;
+  return segment < segments.size() ? &segments[segment] : nullptr;
+}
+
+bool StageRun::on_unit() const {
+  const SegmentPlan* const segment = segment_plan(segment_.load());
+  return segment != nullptr && segment->unit != nullptr;
+}
+
+Duration StageRun::segment_budget() const {
+  const SegmentPlan* const segment = segment_plan(segment_.load());
+  return segment != nullptr ? segment->budget : limits().budget;
+}
+
+void StageRun::let_go(const SegmentPlan* segment) {
+  if (segment == nullptr) return;
+  for (Token* const mutex : segment->mutexes) mutex->give_back();
+  if (segment->unit != nullptr) segment->unit->give_back();
+}
+
+bool StageRun::take(const SegmentPlan& segment, HostTime limit, Reason& refused) {
+  refused = Reason::kUnit;
+  if (segment.unit != nullptr && !segment.unit->take_by(limit)) return false;
+  refused = Reason::kArena;
+  for (std::size_t taken = 0; taken < segment.mutexes.size(); ++taken) {
+    if (segment.mutexes[taken]->take_by(limit)) continue;
+    while (taken > 0) segment.mutexes[--taken]->give_back();
+    if (segment.unit != nullptr) segment.unit->give_back();
+    return false;
+  }
+  return true;
 }
 
 void StageRun::charge(const ThreadCost& cost) {
@@ -87,12 +123,20 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   }
   job_ = job;
   publish_at_ = publish_at;
+  Reason refused = Reason::kNone;
+  const SegmentPlan* const first = segment_plan(0);
+  if (first != nullptr && !take(*first, host_now() + patience, refused)) {
+    if (plan.arena != nullptr) plan.arena->give_back();
+    give_back();
+    return skip(job, refused);
+  }
   identify(job, record_);
   const ThreadCost before = ThreadCost::of_this_thread();
   const bool runs = host_.latch(job_, patience, record_);
   if (!runs) {
     host_.discard(job_);
     host_.finish(job_);
+    let_go(first);
     if (plan.arena != nullptr) plan.arena->give_back();
     give_back();
     classify(record_, limits());
@@ -102,13 +146,88 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   record_.copied_bytes += latched.copied_bytes;
   record_.allocations += static_cast<std::uint32_t>(latched.allocations);
   Gang::Limits limits_now = limits_asked;
-  if (plan.overrun == OverrunPolicy::kAbort && limits_asked.end) limits_now.budget = budget();
+  segment_.store(0);
+  last_segment_.store(job.segments.empty() ? 0 : static_cast<std::uint32_t>(job.segments.size() - 1));
+  noted_ = given_up_ = false;
+  if (plan.overrun == OverrunPolicy::kAbort && limits_asked.end) limits_now.budget = segment_budget();
   gang_.begin(limits_now);
-  for (const auto& worker : workers_) worker->isolated.store(false, std::memory_order_relaxed);
-  inside_.store(static_cast<std::uint32_t>(workers_.size()));
-  remaining_.store(static_cast<std::uint32_t>(workers_.size()));
+  for (const auto& worker : workers_) {
+    worker->isolated.store(false, std::memory_order_relaxed);
+    worker->cost = {};
+  }
+  start_round();
   running_.store(tag_of(job));
   return nullptr;
+}
+
+void StageRun::start_round() {
+  inside_.store(static_cast<std::uint32_t>(workers_.size()));
+  remaining_.store(static_cast<std::uint32_t>(workers_.size()));
+  round_.fetch_add(1);
+}
+
+bool StageRun::has_ended() {
+  if (!on_unit()) return remaining_.load() == 0;
+  const std::optional<Duration> worked = host_.ended();
+  // It began later than it was told to, if it was still seen at work then.
+  unit_end_ = worked ? std::max(unit_begin_ + *worked, unit_end_) : host_now();
+  return worked.has_value();
+}
+
+bool StageRun::await_end(HostTime limit) {
+  if (!on_unit()) return remaining_.wait_until(limit, [](std::uint32_t value) { return value == 0; });
+  constexpr timespec kPause{0, 50'000};
+  while (!has_ended()) {
+    if (host_now() >= limit) return false;
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &kPause, nullptr);
+  }
+  return true;
+}
+
+void StageRun::note(TableTime start, TableTime end) {
+  const std::uint32_t segment = segment_.load();
+  if (segment == 0) record_.actual_start = start.ns;
+  record_.completion = end.ns;
+  if (record_.segment_count != 0) record_.segments[segment] = {start.ns, end.ns};
+  let_go(segment_plan(segment));
+  noted_ = true;
+  if (aborted() && !job_.last_segment()) give_up();
+}
+
+void StageRun::overdue(TableTime now) {
+  const SegmentPlan* const plan = segment_plan(segment_.load());
+  if (plan == nullptr || job_.segments.empty()) return;
+  const TableTime end = job_.nominal_start + job_.segments[segment_.load()].end;
+  if (now < end) return;
+  for (Token* const mutex : plan->mutexes) mutex->overdue();
+  if (plan->unit != nullptr && now >= end + plan->guard) plan->unit->overdue();
+}
+
+void StageRun::begin_next(const Begin& when) {
+  const std::uint32_t next = segment_.load() + 1;
+  const SegmentPlan& plan = *segment_plan(next);
+  Reason refused = Reason::kNone;
+  if (host_now() > when.latest) return give_up();
+  if (!take(plan, when.patience, refused)) return give_up(refused);
+  job_.segment = next;
+  noted_ = false;
+  if (plan.unit != nullptr) {
+    segment_.store(next);
+    unit_begin_ = unit_end_ = host_now();
+    host_.begin(job_);
+    return;
+  }
+  Gang::Limits limits = when.limits;
+  if (this->plan().overrun == OverrunPolicy::kAbort && limits.end) limits.budget = plan.budget;
+  gang_.resume(limits);
+  start_round();
+  segment_.store(next);
+  for (std::size_t part = 0; part < workers_.size(); ++part) release(static_cast<int>(part));
+}
+
+void StageRun::give_up(Reason reason) {
+  given_up_ = true;
+  if (record_.reason == Reason::kNone) record_.reason = reason;
 }
 
 void StageRun::decide(const Job& job) {
@@ -141,9 +260,8 @@ void StageRun::give_up(const Job& job, int part) {
 }
 
 void StageRun::release(int part) {
-  const std::uint32_t tag = running_.load();
   Worker& worker = *workers_[static_cast<std::size_t>(part)];
-  worker.ticket.raise(tag);
+  worker.ticket.raise(round_.load());
   worker.ticket.wake_all();
 }
 
@@ -159,21 +277,15 @@ void StageRun::isolate(int part) {
   gang_.end_slot();
 }
 
-void StageRun::await_complete() {
-  remaining_.wait([](std::uint32_t value) { return value == 0; });
-}
-
-bool StageRun::await_complete(HostTime limit) {
-  return remaining_.wait_until(limit, [](std::uint32_t value) { return value == 0; });
-}
-
 HostTime StageRun::last_start() const {
+  if (on_unit()) return unit_begin_;
   HostTime last = workers_.front()->start;
   for (const auto& worker : workers_) last = std::max(last, worker->start);
   return last;
 }
 
 HostTime StageRun::last_end() const {
+  if (on_unit()) return unit_end_;
   HostTime last = workers_.front()->end;
   for (const auto& worker : workers_) last = std::max(last, worker->end);
   return last;
@@ -203,8 +315,20 @@ void StageRun::close() {
     record_.flags |= kFlagAborted;
     record_.aborted_at = gang_.aborted_at();
   }
+  if (given_up_ && plan().arena != nullptr) plan().arena->give_back();
+  judge_segments();
   classify(record_, limits());
   note_overrun();
+}
+
+void StageRun::judge_segments() {
+  for (std::uint32_t i = 0; i < record_.segment_count; ++i) {
+    const SegmentRecord& segment = record_.segments[i];
+    if (segment.start == kNever) continue;
+    const TableTime nominal = job_.nominal_start + job_.segments[i].start;
+    if (segment.start - nominal.ns > limits().wakeup_window.ns) record_.flags |= kFlagLateStart;
+    if (segment.end - segment.start > segment_plan(i)->budget.ns) record_.flags |= kFlagOverrun;
+  }
 }
 
 void StageRun::note_overrun() {
@@ -230,7 +354,7 @@ std::vector<int> StageRun::abandon(TableTime start, TableTime now) {
     isolation(part).stop_for_good(kToStop);
     left.push_back(part);
   }
-  record_.actual_start = start.ns;
+  if (record_.actual_start == kNever) record_.actual_start = start.ns;
   record_.completion = now.ns;
   record_.flags |= kFlagStuck | kFlagIsolated;
   discard();
@@ -258,10 +382,12 @@ void StageRun::work(int part) {
     const ThreadCost before = ThreadCost::of_this_thread();
     host_.run(job_, part, gang_);
     self.end = host_now();
-    self.cost = ThreadCost::of_this_thread() - before;
-    self.total_cpu_ns += self.cost.cpu_ns;
+    const ThreadCost cost = ThreadCost::of_this_thread() - before;
+    self.cost += cost;
+    self.total_cpu_ns += cost.cpu_ns;
     self.finished.store(ticket);
-    if (plan().arena != nullptr && inside_.fetch_sub(1) == 1) plan().arena->give_back();
+    const bool last_inside = inside_.fetch_sub(1) == 1;
+    if (last_inside && plan().arena != nullptr && job_.last_segment()) plan().arena->give_back();
     if (remaining_.subtract(1) == 0) remaining_.wake_all();
   }
 }

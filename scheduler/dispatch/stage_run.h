@@ -3,10 +3,12 @@
 //   lead dispatcher        start() -> decide() -> release(part 0)
 //   other dispatcher       await_decision() -> release(its part)
 //   workers                host.run(), the last one makes complete() true
-//   publishing dispatcher  conclude -> sink -> free()
+//   publishing dispatcher  has_ended() -> note() -> begin_next() ... for each further segment
+//                          conclude -> sink -> free()
 //
 // `running` is the whole ownership protocol: 0, the lead dispatcher may write the job; else the tag of the job in
-// flight, and only the publishing dispatcher may set it back to 0, after completion.
+// flight, and only the publishing dispatcher may set it back to 0, after completion. Which segment comes when is the
+// publishing dispatcher's business alone.
 #pragma once
 
 #include <atomic>
@@ -25,15 +27,40 @@ namespace takt::sched {
 // A job number as a futex word; 0 is no job. Good for 2^32 - 1 jobs per stage.
 constexpr std::uint32_t tag_of(const Job& job) { return static_cast<std::uint32_t>(job.number) + 1; }
 
-// Says that somebody uses a block of memory that several share: taken at a job's start, given back when the job is over,
-// however late. Only a broken table or an overrun ever finds it taken.
+// Says that somebody uses what several share, a block of memory, a mutex or a unit: taken when that begins, given back
+// when it is over, however late. Only a broken table or an overrun ever finds it taken for long.
 class Token {
  public:
-  [[nodiscard]] bool take() { return !taken_.exchange(true); }
-  void give_back() { taken_.store(false); }
+  [[nodiscard]] bool take() { return state_.replace(kFree, kTaken); }
+  // The same, but waits up to `limit` for a holder whose dispatcher has not looked yet whether its time, which ends
+  // where this one's begins, was enough.
+  [[nodiscard]] bool take_by(HostTime limit) {
+    while (!take()) {
+      if (state_.load() == kOverdue) return false;
+      if (!state_.wait_until(limit, [](std::uint32_t state) { return state != kTaken; })) return false;
+    }
+    return true;
+  }
+  void give_back() {
+    state_.store(kFree);
+    state_.wake_all();
+  }
+  // Its holder keeps it beyond its time: nobody waits for it.
+  void overdue() {
+    if (state_.replace(kTaken, kOverdue)) state_.wake_all();
+  }
 
  private:
-  std::atomic<bool> taken_{false};
+  static constexpr std::uint32_t kFree = 0, kTaken = 1, kOverdue = 2;
+  Futex state_;
+};
+
+// A segment of a stage's jobs.
+struct SegmentPlan {
+  Duration budget;
+  Duration guard;         // of a unit: what was submitted ends so long behind the slot
+  Token* unit = nullptr;  // nullptr: on the cores
+  std::vector<Token*> mutexes = {};
 };
 
 // How the jobs of a stage are run in one mode and what happens to those that do not keep their budget.
@@ -41,6 +68,7 @@ struct StagePlan {
   struct Variant {
     std::uint32_t index = 0;
     JobLimits limits;
+    std::vector<SegmentPlan> segments = {};  // empty: one, on the cores, with the budget of the limits
   };
   OverrunPolicy overrun = OverrunPolicy::kContinueLate;
   Variant admitted;
@@ -104,16 +132,18 @@ class StageRun {
   // Lets the worker of this part run the job in flight. Repeating it does nothing.
   void release(int part);
   [[nodiscard]] std::uint32_t running() const { return running_.load(); }
-  // While running() is not 0: did every worker finish?
-  [[nodiscard]] bool complete() const { return remaining_.load() == 0; }
-  void await_complete();
-  [[nodiscard]] bool await_complete(HostTime limit);
+  // While running() is not 0: has every worker finished the job's last segment?
+  [[nodiscard]] bool complete() const { return segment_.load() == last_segment_.load() && remaining_.load() == 0; }
 
   // ---- lead or publishing dispatcher, while running() is not 0
   [[nodiscard]] const Job& job() const { return job_; }
-  [[nodiscard]] TableTime deadline() const { return deadline_of(job_); }  // of a late publication, and of the workers
-  [[nodiscard]] TableTime deadline_of(const Job& job) const { return job.slot_end + shared_.slack; }
-  [[nodiscard]] Duration budget() const { return limits().budget; }  // of the variant that runs
+  [[nodiscard]] TableTime deadline() const { return job_.slot_end + shared_.slack; }  // of a late publication
+  // Of the workers, in segment `segment` of a job.
+  [[nodiscard]] TableTime deadline_of(const Job& job, std::uint32_t segment) const {
+    return segment < job.segments.size() ? job.nominal_start + job.segments[segment].end + shared_.slack
+                                         : job.slot_end + shared_.slack;
+  }
+  [[nodiscard]] TableTime worker_deadline() const { return deadline_of(job_, segment_.load()); }
 
   // ---- dispatcher of the part's core
   // Was it released and has not finished?
@@ -122,9 +152,32 @@ class StageRun {
   // Takes the core from a worker whose time is over.
   void isolate(int part);
 
+  // ---- publishing dispatcher, while running() is not 0: the segments of the job, one after the other
+  [[nodiscard]] std::uint32_t segment() const { return segment_.load(); }
+  [[nodiscard]] Duration segment_budget() const;
+  // Has the current one ended? Then last_start() and last_end() say when it ran, and note() is called, once.
+  [[nodiscard]] bool has_ended();
+  [[nodiscard]] bool await_end(HostTime limit);
+  void note(TableTime start, TableTime end);
+  [[nodiscard]] bool noted() const { return noted_; }
+  // Not noted at `now`: what its slot and guard gave it is over.
+  void overdue(TableTime now);
+  // Begins the next one, behind one that is noted. When that begins by `latest`, waiting for what others use by
+  // `patience`; else the job is given up.
+  struct Begin {
+    HostTime latest;
+    HostTime patience;
+    Gang::Limits limits;
+  };
+  void begin_next(const Begin& when);
+  // No further segment begins, and nothing goes out. What runs goes on to its end.
+  void give_up(Reason reason = Reason::kNone);
+  [[nodiscard]] bool given_up() const { return given_up_; }
+  // Nothing of the job runs any more, and nothing will.
+  [[nodiscard]] bool over() const { return noted_ && (given_up_ || job_.last_segment()); }
+
   // ---- publishing dispatcher, while running() is not 0
   [[nodiscard]] TableTime publish_at() const { return publish_at_; }
-  // After completion:
   [[nodiscard]] HostTime last_start() const;
   [[nodiscard]] HostTime last_end() const;
   [[nodiscard]] bool aborted() const { return gang_.aborted_at() != Gang::kNever; }
@@ -148,9 +201,9 @@ class StageRun {
 
  private:
   struct Worker {
-    Futex ticket;                            // tag of the newest job it may run
+    Futex ticket;                            // the newest round that it may run
     Futex gave_up;                           // tag of the newest job its dispatcher stopped waiting for
-    std::atomic<std::uint32_t> finished{0};  // tag of the newest job it has run
+    std::atomic<std::uint32_t> finished{0};  // the newest round that it has run
     std::atomic<bool> isolated{false};       // it lost its core during the job
     Isolation isolation;
     HostTime start;
@@ -163,7 +216,15 @@ class StageRun {
   const JobRecord* skip(const Job& job, Reason reason);
   [[nodiscard]] bool take();  // the stage, for a job
   void give_back() { shared_.state->taken.store(nullptr); }
-  [[nodiscard]] const JobLimits& limits() const;
+  [[nodiscard]] const StagePlan::Variant& variant() const;
+  [[nodiscard]] const JobLimits& limits() const { return variant().limits; }
+  // nullptr where the job is one segment on the cores and no more.
+  [[nodiscard]] const SegmentPlan* segment_plan(std::uint32_t segment) const;
+  [[nodiscard]] bool on_unit() const;
+  [[nodiscard]] static bool take(const SegmentPlan& segment, HostTime limit, Reason& refused);
+  static void let_go(const SegmentPlan* segment);
+  void start_round();
+  void judge_segments();
   void note_overrun();
   void charge(const ThreadCost& cost);
 
@@ -175,6 +236,15 @@ class StageRun {
   const std::vector<std::optional<StagePlan>> plans_;  // by mode
   std::vector<std::unique_ptr<Worker>> workers_;
   Gang gang_;
+
+  std::atomic<std::uint32_t> round_{0};    // segments on the cores that were begun, in all jobs
+  std::atomic<std::uint32_t> segment_{0};  // of the job in flight
+  std::atomic<std::uint32_t> last_segment_{0};
+  // Publisher, and whoever starts the job:
+  bool noted_ = false;  // that the segment has ended
+  bool given_up_ = false;
+  HostTime unit_begin_;
+  HostTime unit_end_;  // or when the unit was last seen at work
 
   Futex running_;
   Futex decided_;                         // tag of the newest job that start() was called for

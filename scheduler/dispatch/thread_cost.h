@@ -28,6 +28,16 @@ struct ThreadCost {
             a.copied_bytes - b.copied_bytes,
             a.allocations - b.allocations};
   }
+  ThreadCost& operator+=(const ThreadCost& other) {
+    cpu_ns += other.cpu_ns;
+    page_faults += other.page_faults;
+    major_faults += other.major_faults;
+    voluntary_switches += other.voluntary_switches;
+    involuntary_switches += other.involuntary_switches;
+    copied_bytes += other.copied_bytes;
+    allocations += other.allocations;
+    return *this;
+  }
 };
 
 }  // namespace takt::sched

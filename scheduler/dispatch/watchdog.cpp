@@ -4,6 +4,8 @@
 #include <limits>
 #include <tuple>
 
+#include "scheduler/dispatch/events.h"
+
 namespace takt::sched {
 
 Watchdog::Watchdog(const Problem& problem, const std::vector<ModeTable>& modes, const Boundary& boundary,
@@ -17,8 +19,11 @@ Watchdog::Watchdog(const Problem& problem, const std::vector<ModeTable>& modes, 
   for (auto& reached : reached_) reached.store(std::numeric_limits<std::int64_t>::min());
   for (const Core& core : problem.board.cores) guard_ = std::max(guard_, core.wakeup_window);
   for (std::size_t m = 0; m < modes.size(); ++m) {
-    // Only the publishing core has something to do at the slot's very end.
-    for (const Slot& slot : modes[m].schedule.slots) looks_[m].push_back({slot.end, slot.cores.back()});
+    // Only the publishing core has something to do at the very end of a slot of its jobs, those of units included.
+    const std::vector<Slot>& slots = modes[m].schedule.slots;
+    for (const std::vector<std::uint32_t>& job : segments_by_slot(modes[m].schedule)) {
+      for (const std::uint32_t slot : job) looks_[m].push_back({slots[slot].end, slots[job.front()].cores.back()});
+    }
     std::sort(looks_[m].begin(), looks_[m].end(),
               [](const Look& a, const Look& b) { return std::tie(a.tick, a.core) < std::tie(b.tick, b.core); });
   }

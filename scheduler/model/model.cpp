@@ -46,7 +46,6 @@ Status check_names(const std::vector<T>& list, const char* kind, std::size_t* at
 constexpr Duration kLongest = seconds(1000);
 constexpr Duration kMostClockError = milliseconds(1);
 constexpr std::int64_t kMostMemory = std::int64_t{1} << 50;  // of the board, and of all stages together
-constexpr std::size_t kMostSegments = 16;
 static_assert(kLongest.ns * 3 * static_cast<std::int64_t>(kMostSegments) < (std::int64_t{1} << 62) / kMostJobs);
 constexpr std::int64_t kMostTurns = 10'000;  // hyperperiods that a walk over several locked sensors may take
 
@@ -139,7 +138,7 @@ Status check_segments(const Problem& problem, const Variant& variant, const Budg
 }
 
 // A degraded job runs in the slots of the variant that the table chose, and that may be any: on as many cores the
-// degraded one needs no more time, and where it shares an arena it is the same.
+// degraded one has the same segments and needs no more time, and where it shares an arena it is the same.
 Status check_degraded(const Stage& stage, const std::string& where) {
   const std::optional<std::uint32_t> degraded = degraded_variant(stage);
   if (!degraded) return {};
@@ -150,11 +149,12 @@ Status check_degraded(const Stage& stage, const std::string& where) {
       return fail(Code::kConfiguration, which + "whose arena is under another mutex");
     }
     for (const Budget& budget : variant.budgets) {
-      const auto fits = [&budget](const Budget& b) { return b.cores == budget.cores && b.time <= budget.time; };
-      if (std::any_of(lesser.budgets.begin(), lesser.budgets.end(), fits)) continue;
+      const auto in_its_slots = [&budget](const Budget& b) { return fits(b, budget); };
+      if (std::any_of(lesser.budgets.begin(), lesser.budgets.end(), in_its_slots)) continue;
       return fail(Code::kConfiguration, which + "which has no budget of at most " + ms_text(budget.time) + " on " +
-                                            std::to_string(budget.cores) +
-                                            " core(s), so that it would fit the same slots; give it one, or take "
+                                            std::to_string(budget.cores) + " core(s)" +
+                                            (budget.segments.empty() ? "" : " in the same segments") +
+                                            ", so that it would fit the same slots; give it one, or take "
                                             "that budget from '" +
                                             variant.name + "'");
     }
@@ -351,6 +351,15 @@ std::optional<std::uint32_t> degraded_variant(const Stage& stage) {
     if (stage.variants[v].name == stage.degraded_variant) return v;
   }
   return std::nullopt;
+}
+
+bool fits(const Budget& budget, const Budget& slots) {
+  const auto same_place = [](const Segment& a, const Segment& b) {
+    return a.unit == b.unit && a.mutexes == b.mutexes && a.time <= b.time && a.guard <= b.guard;
+  };
+  return budget.cores == slots.cores && budget.time <= slots.time &&
+         std::equal(budget.segments.begin(), budget.segments.end(), slots.segments.begin(), slots.segments.end(),
+                    same_place);
 }
 
 std::vector<Segment> segments_of(const Budget& budget) {

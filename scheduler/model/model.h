@@ -113,6 +113,10 @@ struct Budget {
 // The segments of a job with this budget: the declared ones, or the one on the cores.
 std::vector<Segment> segments_of(const Budget& budget);
 
+// Whether a job with this budget runs in the slots of one with the other: on as many cores, segment by segment in the
+// same place under the same mutexes, and nowhere for longer.
+bool fits(const Budget& budget, const Budget& slots);
+
 struct Variant {
   std::string name;
   std::vector<Budget> budgets;  // one per admissible k

@@ -58,6 +58,27 @@ class TableBuilder {
     slot.end = static_cast<Tick>(end * 1000);
     schedule.slots.push_back(slot);
   }
+  std::uint32_t unit(const std::string& name) {
+    problem.board.units.push_back({name, UnitKind::kGpuPartition});
+    return static_cast<std::uint32_t>(problem.board.units.size() - 1);
+  }
+  // Of jobs in several segments; the budget is on as many cores.
+  std::uint32_t stage(const std::string& name, std::int64_t rate, std::vector<Segment> segments, int cores = 1,
+                      Duration slack = {}) {
+    Duration sum;
+    for (const Segment& segment : segments) sum += segment.time;
+    const std::uint32_t index = stage(name, rate, sum, slack);
+    schedule.choices[index].budget.cores = cores;
+    schedule.choices[index].budget.segments = std::move(segments);
+    return index;
+  }
+  // Slot of segment `segment`: on the cores, or without any on the unit of that segment.
+  void slot_of(std::uint32_t stage, std::uint32_t job, std::uint32_t segment, std::vector<std::uint32_t> cores,
+               double start, double end) {
+    slot(stage, job, std::move(cores), start, end);
+    schedule.slots.back().segment = segment;
+    schedule.slots.back().unit = schedule.choices[stage].budget.segments[segment].unit;
+  }
 
   Problem problem;
   Schedule schedule;
@@ -194,7 +215,11 @@ inline void expect_each_job_once(const TableBuilder& table, std::uint32_t stage,
     EXPECT_EQ(slot.job, i % rate);
     EXPECT_EQ(record.cores, slot.cores.size());
     EXPECT_EQ(record.nominal_start, table.schedule.clock.start_at(record.hyperperiod, slot.start).ns);
-    EXPECT_EQ(record.slot_end, table.schedule.clock.end_at(record.hyperperiod, slot.end).ns);
+    Tick end = slot.end;
+    for (const Slot& other : table.schedule.slots) {
+      if (other.stage == stage && other.job == slot.job) end = std::max(end, other.end);
+    }
+    EXPECT_EQ(record.slot_end, table.schedule.clock.end_at(record.hyperperiod, end).ns);
   }
 }
 
