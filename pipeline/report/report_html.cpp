@@ -643,7 +643,7 @@ class Report {
                        ms_text(figures.jitter), misses_text(figures));
   }
   static std::string way_cell(const BaselineChain& real, const BaselineChain& simulated) {
-    return way_cell(real) + fmt::format("<div class=\"small muted\">simulated {}, {}<br>{}</div>",
+    return way_cell(real) + fmt::format("<div class=\"small muted\">simulated {}, jitter {}<br>{}</div>",
                                         worst_text(simulated), ms_text(simulated.jitter), misses_text(simulated));
   }
 
