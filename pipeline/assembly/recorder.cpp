@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <tuple>
 
 #include "pipeline/messages/messages.h"
 
@@ -82,22 +83,33 @@ void Recorder::loop() {
   drain();
 }
 
+// Of one stage records lie in the rings of several cores where modes give it another home. What came before a record
+// is in some ring when that one is: a pass over all rings that finds nothing has left nothing of it behind.
 bool Recorder::drain() {
-  bool any = false;
+  batch_.clear();
   sched::JobRecord record;
-  for (const auto& ring : rings_) {
-    while (ring->pop(record)) {
-      any = true;
-      if (record.published != 0) take_output(record);
-      records_.push_back(record);
-      done_.fetch_add(1, std::memory_order_release);
-      if (on_record) on_record(record);
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& ring : rings_) {
+      while (ring->pop(record)) {
+        batch_.push_back(record);
+        more = true;
+      }
     }
   }
-  return any;
+  std::sort(batch_.begin(), batch_.end(), [](const sched::JobRecord& a, const sched::JobRecord& b) {
+    return std::tie(a.slot_end, a.stage, a.job) < std::tie(b.slot_end, b.stage, b.job);
+  });
+  for (sched::JobRecord& of_batch : batch_) {
+    if (of_batch.published != 0) take_output(of_batch);
+    records_.push_back(of_batch);
+    done_.fetch_add(1, std::memory_order_release);
+    if (on_record) on_record(of_batch);
+  }
+  return !batch_.empty();
 }
 
-// Chunks come in the order of jobs, records in the order of completion, which is the same for one stage. A chunk of a
+// Chunks come in the order of jobs, and so do the records of one stage in a batch and after it. A chunk of a
 // later job means that this job's chunk was lost to a full queue; the later one waits for its own record.
 void Recorder::take_output(sched::JobRecord& record) {
   // A digester allocates once; the recorder is no timed thread.

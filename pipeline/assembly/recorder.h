@@ -71,7 +71,7 @@ class Recorder {
   std::atomic<std::uint64_t> pushed_{0}, done_{0}, lost_{0};
   std::atomic<bool> stop_{false};
   std::uint64_t lost_outputs_ = 0;
-  std::vector<sched::JobRecord> records_;
+  std::vector<sched::JobRecord> records_, batch_;
   std::vector<ObjectFrame> objects_;
   std::vector<TrackFrame> tracks_;
   std::thread thread_;
