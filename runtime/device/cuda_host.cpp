@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/device/host.h"
+#include "runtime/memory/alloc_guard.h"
 
 namespace takt::device {
 namespace {
@@ -76,7 +77,9 @@ class CudaHostStream final : public Stream {
   explicit CudaHostStream(const simt::Options& options, simt::Machine* shared)
       : own_(shared == nullptr ? std::make_unique<simt::Machine>(options) : nullptr),
         machine_(shared == nullptr ? *own_ : *shared) {}
+  // What a GPU does is no work of the thread that stands for it.
   bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
+    const memory::CopiesOfAnother engine;
     if (bytes > 0) std::memcpy(to, from, bytes);
     return true;
   }
@@ -85,6 +88,7 @@ class CudaHostStream final : public Stream {
     return true;
   }
   bool replay(Recording& recording, std::size_t segment) override {
+    const memory::CopiesOfAnother kernels;
     const simt::Use use(machine_);
     static_cast<CudaHostRecording&>(recording).run_segment(segment);
     return true;

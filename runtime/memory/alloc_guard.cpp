@@ -44,6 +44,10 @@ thread_local Mark mark;
 
 ThreadCounters thread_counters() { return read(counters); }
 
+CopiesOfAnother::CopiesOfAnother() : before_(read(counters).copied_bytes) {}
+
+CopiesOfAnother::~CopiesOfAnother() { counters.copied_bytes.store(before_, std::memory_order_relaxed); }
+
 bool guard_available() {
   // Volatile, or the compiler drops the pair of calls and copies in place.
   void* (*volatile allocate)(std::size_t) = std::malloc;

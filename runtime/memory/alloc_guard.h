@@ -22,6 +22,19 @@ struct ThreadCounters {
 // Of the calling thread since it started. Two loads: cheap enough for every job.
 ThreadCounters thread_counters();
 
+// While it lives, copies by the calling thread are not counted: they are the work of something else that is simulated
+// on it (the copy engine and the kernels of a GPU that is not there).
+class CopiesOfAnother {
+ public:
+  CopiesOfAnother();
+  ~CopiesOfAnother();
+  CopiesOfAnother(const CopiesOfAnother&) = delete;
+  CopiesOfAnother& operator=(const CopiesOfAnother&) = delete;
+
+ private:
+  std::uint64_t before_;
+};
+
 // Does counting work in this process? Tries it: false without takt_memory_interpose and under sanitizers.
 bool guard_available();
 

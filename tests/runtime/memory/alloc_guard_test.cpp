@@ -66,6 +66,22 @@ TEST(AllocGuard, CountsInsideASharedLibrary) {
   EXPECT_EQ(to[299], 7);
 }
 
+TEST(AllocGuard, CopiesThatStandForAnothersWorkDoNotCount) {
+  NEEDS_GUARD();
+  char from[300] = {7};
+  char to[300];
+  const ThreadCounters before = thread_counters();
+  {
+    const CopiesOfAnother engine;
+    library_copy(to, from, 300);
+    std::free(library_allocate(100));
+  }
+  library_copy(to, from, 100);
+  EXPECT_EQ((thread_counters() - before).copied_bytes, 100u);
+  EXPECT_EQ((thread_counters() - before).allocations, 1u) << "allocations do";
+  EXPECT_EQ(to[0], 7);
+}
+
 TEST(AllocGuard, CopiesCorrectlyWithOverlap) {
   std::string text = "abcdefghijklmnopqrstuvwxyz";
   library_move(text.data() + 3, text.data(), opaque(std::size_t{10}));
