@@ -34,9 +34,21 @@ const sched::Stage* find_stage(const AdmittedMode& mode, const std::string& name
   return nullptr;
 }
 
-// The names of all stages, in the order in which modes list them first.
-std::vector<std::string> stage_names(const std::vector<AdmittedMode>& modes) {
+std::size_t input_index(const StageConfig& stage, const std::string& name) {
+  const auto at = std::find_if(stage.connections.begin(), stage.connections.end(),
+                               [&](const StageConnection& connection) { return connection.name == name; });
+  return static_cast<std::size_t>(at - stage.connections.begin());
+}
+
+// The names of all stages of the modes, in the order of the pipeline; of a problem by itself in the order in which
+// modes list them first.
+std::vector<std::string> stage_names(const PipelineConfig& config, const std::vector<AdmittedMode>& modes) {
   std::vector<std::string> names;
+  for (const StageConfig& stage : config.stages) {
+    const bool runs = std::any_of(modes.begin(), modes.end(),
+                                  [&](const AdmittedMode& mode) { return find_stage(mode, stage.name) != nullptr; });
+    if (runs) names.push_back(stage.name);
+  }
   for (const AdmittedMode& mode : modes) {
     for (const sched::Stage& stage : mode.problem->stages) {
       if (std::find(names.begin(), names.end(), stage.name) == names.end()) names.push_back(stage.name);
@@ -101,7 +113,7 @@ Result<Bundle> make_bundle(const PipelineConfig& config, const std::vector<Admit
   }
 
   std::map<const plan::Plan*, std::uint32_t> plans;
-  for (const std::string& name : stage_names(modes)) {
+  for (const std::string& name : stage_names(config, modes)) {
     BundleStage& stage = out.stages.emplace_back();
     stage.name = name;
     const StageConfig* code = nullptr;
@@ -125,6 +137,12 @@ Result<Bundle> make_bundle(const PipelineConfig& config, const std::vector<Admit
           input.schema = code->connections[i].schema;
           input.required = code->required[i];
         }
+      }
+      if (code != nullptr) {
+        // As the plan of the stage has them, whichever mode leaves some of them out.
+        std::sort(stage.inputs.begin(), stage.inputs.end(), [code](const BundleInput& a, const BundleInput& b) {
+          return input_index(*code, a.name) < input_index(*code, b.name);
+        });
       }
       for (const sched::Variant& variant : planned->variants) {
         const bool known = std::any_of(stage.variants.begin(), stage.variants.end(),

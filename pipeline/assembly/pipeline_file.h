@@ -20,6 +20,7 @@
 namespace takt::pipeline {
 
 struct Bundle;
+struct BoardPipeline;
 
 // The perception side of a variant. A variant may be of another type than its stage, and names its own model.
 struct VariantConfig {
@@ -32,7 +33,7 @@ struct VariantConfig {
   bool on_device = false;  // the plan is for PipelineConfig::device
 };
 
-// What networks run on instead of the cores, and how chunks get there. Without a device: on the cores.
+// What graphs run on instead of the cores, and how chunks get there. Without a device: on the cores.
 struct DevicePlace {
   std::shared_ptr<device::Device> device;
   kernels::Target target = kernels::Target::kCudaSm87;  // that it can run
@@ -75,15 +76,15 @@ struct PipelineConfig {
  private:
   [[nodiscard]] StageSpec spec_of(std::size_t stage, const VariantConfig& chosen) const;
   Status compile_fusion_stage(std::size_t stage, const sched::Variant& planned);
-  friend Result<PipelineConfig> pipeline_of(const Bundle& bundle, std::size_t mode);
+  friend Result<BoardPipeline> pipeline_of(const Bundle& bundle);
   friend Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files,
                                               const DevicePlace& device, const std::string& board_file);
   std::vector<YamlNode> params_;  // by stage
 };
 
 // Reads the pipeline file, its rig, its board and its models, compiles the models, and creates every stage variant
-// once, so that every error of every file is reported here (kConfiguration) and none later. With a `device` the
-// networks of cameras are compiled for it, but in variants that say `device: cpu`. `board_file`: another one than the
+// once, so that every error of every file is reported here (kConfiguration) and none later. With a `device` all graphs
+// (networks, fusion) are compiled for it, but in variants that say `device: cpu`. `board_file`: another one than the
 // file names.
 Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files = {},
                                      const DevicePlace& device = {}, const std::string& board_file = "");

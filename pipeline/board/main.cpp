@@ -23,14 +23,14 @@ struct Options {
   double duration_s = 0;
 };
 
-void tell(const pipeline::RunData& run, const pipeline::Bundle& bundle, const pipeline::Judgement& judgement,
-          const std::string& folder) {
+void tell(const pipeline::RunData& run, const pipeline::Judgement& judgement, const std::string& folder) {
   std::printf("%s: %llu hyperperiods of '%s', %s\n", pipeline::name_of(judgement.outcome),
               static_cast<unsigned long long>(run.dispatch.hyperperiods_run), run.problem.name.c_str(),
               run.mode.c_str());
-  for (std::size_t m = 1; m < bundle.modes.size(); ++m) {
-    std::printf("  mode '%s' of the bundle was not run: a board stays in the first one\n",
-                bundle.modes[m].problem.name.c_str());
+  if (!run.modes.empty()) {
+    std::string modes = "'" + run.modes.front().name + "'";
+    for (const sched::ModeChange& change : run.dispatch.changes) modes += ", '" + run.modes[change.to].name + "'";
+    std::printf("  modes one after the other: %s\n", modes.c_str());
   }
   for (std::size_t s = 0; s < run.problem.stages.size(); ++s) {
     std::size_t jobs = 0, ok = 0;
@@ -48,8 +48,7 @@ void tell(const pipeline::RunData& run, const pipeline::Bundle& bundle, const pi
 // The exit code: 0, 1 when a chain instance was violated, 130 when it was stopped.
 Result<int> run(const Options& options) {
   TAKT_ASSIGN(const pipeline::Bundle bundle, pipeline::load_bundle(options.bundle));
-  TAKT_ASSIGN(const pipeline::PipelineConfig config, pipeline::pipeline_of(bundle, 0));
-  const pipeline::BundleMode& mode = bundle.modes.front();
+  TAKT_ASSIGN(const pipeline::BoardPipeline pipeline, pipeline::pipeline_of(bundle));
   // Before the work: a run that cannot be written is not run.
   TAKT_ASSIGN(OutputFolder folder, OutputFolder::make(options.out));
   pipeline::RunOptions run_options;
@@ -60,10 +59,10 @@ Result<int> run(const Options& options) {
       options.transport == "local" ? transport::Backend::kLocal : transport::Backend::kIceoryxEmbedded;
   if (options.duration_s > 0) {
     run_options.max_hyperperiods =
-        1 +
-        static_cast<std::uint64_t>(options.duration_s * 1e9 / static_cast<double>(mode.problem.hyperperiod.ns) - 0.5);
+        1 + static_cast<std::uint64_t>(
+                options.duration_s * 1e9 / static_cast<double>(bundle.modes.front().problem.hyperperiod.ns) - 0.5);
   }
-  TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(config, mode.schedule, run_options));
+  TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(pipeline.config, pipeline.modes, run_options));
   data.run_folder = options.out;
   data.command = "takt-board " + options.bundle + " " + options.log + " -o " + options.out;
   TAKT_ASSIGN(const Digest digest, digest_file(options.bundle));
@@ -75,7 +74,7 @@ Result<int> run(const Options& options) {
   TAKT_RETURN_IF_ERROR(pipeline::write_run_folder(data, options.out));
   folder.keep();
   const pipeline::Judgement judgement = pipeline::judge(data);
-  if (!options.quiet) tell(data, bundle, judgement, options.out);
+  if (!options.quiet) tell(data, judgement, options.out);
   if (stopped) return exit_code(Code::kInterrupted);
   return judgement.outcome == pipeline::Outcome::kFail ? exit_code(Code::kGate) : 0;
 }

@@ -122,13 +122,28 @@ TEST_F(Board, RefusesWhatIsNoWholeBundle) {
   EXPECT_THAT(nowhere.err, HasSubstr("the folder cannot be made"));
 }
 
-TEST_F(Board, SaysWhatItDoesNotRun) {
-  ASSERT_EQ(takt({"schedule", kRoot + "/configs/pipelines/sim_modes.yaml", "--bundle", path("modes")}).code, 0);
-  const Answer answer =
-      board({path("modes"), kDrive, "-o", path("run"), "--lockstep", "--transport", "local", "--duration", "0.5"});
-  EXPECT_EQ(answer.code, 0) << answer.err;
-  EXPECT_THAT(answer.out, HasSubstr("5 hyperperiods of 'sim_modes/day', lockstep"));
-  EXPECT_THAT(answer.out, HasSubstr("mode 'sim_modes/lean' of the bundle was not run"));
+// All modes: where the camera, to which the tables are locked, falls silent, the board coasts as the pipeline does
+// here.
+TEST_F(Board, ChangesBetweenTheModesOfTheBundle) {
+  const std::string pipeline = kRoot + "/configs/pipelines/sim_modes.yaml";
+  ASSERT_EQ(takt({"log", "cut", kDrive, "-o", path("seeing.mcap"), "--end", "0.9", "-q"}).code, 0);
+  ASSERT_EQ(
+      takt({"log", "cut", kDrive, "-o", path("blind.mcap"), "--start", "0.9", "--exclude", "*camera*", "-q"}).code, 0);
+  const std::string drive = path("drive.mcap");
+  ASSERT_EQ(takt({"log", "merge", path("seeing.mcap"), path("blind.mcap"), "-o", drive, "-q"}).code, 0);
+  ASSERT_EQ(takt({"schedule", pipeline, "--bundle", path("modes")}).code, 0);
+  const std::vector<std::string> common{"--lockstep", "--transport", "local", "--duration", "2.5"};
+  std::vector<std::string> here{"replay", pipeline, drive, "-o", path("here"), "-q"}, there{path("modes"), drive};
+  there.insert(there.end(), {"-o", path("there")});
+  here.insert(here.end(), common.begin(), common.end());
+  there.insert(there.end(), common.begin(), common.end());
+  ASSERT_EQ(takt(here).code, 0);
+  const Answer answer = board(there);
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("hyperperiods of 'sim_modes', lockstep"));
+  EXPECT_THAT(answer.out, HasSubstr("modes one after the other: 'day', 'coasting'"));
+  const Answer diff = takt({"diff", path("here"), path("there")});
+  EXPECT_EQ(diff.code, 0) << diff.out << diff.err;
 }
 
 }  // namespace
