@@ -20,10 +20,10 @@ class DeviceFaults {
   void before_work(const sched::Job& job) const {
     for (const DeviceFault& fault : faults_) {
       if (job.number < fault.job || job.number - fault.job >= fault.count) continue;
-      if (fault.kind == DeviceFault::Kind::kLose) {
-        device_.lose("as the fault file says");
-      } else {
-        device_.reject_next();
+      switch (fault.kind) {
+        case DeviceFault::Kind::kRefuse: device_.reject_next(); break;
+        case DeviceFault::Kind::kLose: device_.lose("as the fault file says"); break;
+        case DeviceFault::Kind::kHang: device_.hold(true); break;
       }
     }
   }

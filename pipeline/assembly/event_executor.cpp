@@ -162,7 +162,7 @@ class Executor {
       record.actual_start = clock_.table(start).ns;
     } else {
       host.discard(in_flight.job);
-      host.finish(in_flight.job);
+      host.finish(in_flight.job, record);
     }
     in_flight.latched.store(runs ? kRuns : kRefused);
     in_flight.latched.wake_all();
@@ -173,7 +173,7 @@ class Executor {
     record.completion = clock_.table(host_now()).ns;
     hosts_[stage]->publish(in_flight.job, record);
     if (record.published != 0) record.publication = clock_.table(host_now()).ns;
-    hosts_[stage]->finish(in_flight.job);
+    hosts_[stage]->finish(in_flight.job, record);
   }
 
   static constexpr std::uint32_t kRuns = 1, kRefused = 2;

@@ -55,6 +55,7 @@ std::string in_words(const ProcessFault& fault, const sched::Problem& problem) {
 std::string in_words(const DeviceFault& fault, const sched::Problem& problem) {
   const std::string job = fmt::format("{}#{}", problem.stages[fault.stage].name, fault.job);
   if (fault.kind == DeviceFault::Kind::kLose) return "the device is lost with " + job;
+  if (fault.kind == DeviceFault::Kind::kHang) return "a kernel of " + job + " never ends";
   return "the device refuses " + job + (fault.count == 1 ? "" : fmt::format(" to #{}", fault.job + fault.count - 1));
 }
 

@@ -66,12 +66,13 @@ struct DeviceFault {
   enum class Kind : std::uint8_t {
     kRefuse,  // the work of each job is refused, the device goes on
     kLose,    // the device is lost with the first of them, for good
+    kHang,    // a kernel of the first of them never ends
   };
   Kind kind = Kind::kRefuse;
   std::uint32_t stage = 0;
   std::uint64_t job = 0, count = 1;
 };
-inline constexpr std::array kDeviceKinds{"refuse", "lose"};
+inline constexpr std::array kDeviceKinds{"refuse", "lose", "hang"};
 const char* name_of(DeviceFault::Kind kind);
 
 // Least and most of a count.

@@ -80,9 +80,13 @@ struct NamedModel {
   std::string contract;
 };
 
-// What `type` and `model` of a stage's variants say.
-void read_variants(const YamlNode& list, const std::string& pipeline_file, std::size_t stage, StageConfig& out,
-                   std::vector<NamedModel>& models) {
+bool runs_graph(const std::string& type) {
+  return type == "camera_network" || type == "lidar_network" || type == "fusion_tracker";
+}
+
+// What `type`, `model` and `device` of a stage's variants say.
+void read_variants(const YamlNode& list, const std::string& pipeline_file, std::size_t stage, bool has_device,
+                   StageConfig& out, std::vector<NamedModel>& models) {
   const std::vector<YamlNode> items = list.items();
   for (std::size_t v = 0; v < items.size(); ++v) {
     VariantConfig& variant = out.variants.emplace_back();
@@ -90,7 +94,7 @@ void read_variants(const YamlNode& list, const std::string& pipeline_file, std::
     const auto type = items[v].find("type");
     variant.type = type ? type->one_of(stage_types()) : out.type;
     const auto place = items[v].find("device");
-    variant.on_device = variant.type == "camera_network" && !place;
+    variant.on_device = has_device && runs_graph(variant.type) && !place;
     if (place) (void)place->one_of({"cpu"});
     const auto model = items[v].find("model");
     if (variant.type == "camera_network" || variant.type == "lidar_network") {
@@ -117,7 +121,7 @@ Status compile_variant(const StageConfig& stage, const std::string& contract_fil
     const sensors::RigSensor* lidar = sensor_of(stage, sensors::SensorKind::kLidar);
     if (lidar == nullptr) return {};
     TAKT_ASSIGN(LidarModel model, load_lidar_model(contract_file, model_file));
-    TAKT_ASSIGN(variant->plan, compile_lidar_model(model, *lidar, parts));
+    TAKT_ASSIGN(variant->plan, compile_lidar_model(model, *lidar, parts, target));
     variant->model = std::make_shared<const ModelContract>(std::move(model.contract));
     return {};
   }
@@ -181,7 +185,8 @@ Status PipelineConfig::compile_fusion_stage(std::size_t stage, const sched::Vari
     const FusionModel model = read_fusion_model(params_[stage]);
     const auto sources = fusion_sources(spec_of(stage, variant), model);
     if (!sources) continue;  // creating the stage says what is wrong
-    TAKT_ASSIGN(variant.plan, compile_fusion(model, *sources, stages[stage].connections.size(), parts_of(planned)));
+    TAKT_ASSIGN(variant.plan, compile_fusion(model, *sources, stages[stage].connections.size(), parts_of(planned),
+                                             variant.on_device ? device.target : kernels::best_target()));
   }
   return {};
 }
@@ -220,7 +225,7 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
     out.name = stage.name;
     out.type = nodes[s].at("type").one_of(stage_types());
     config.params_.push_back(nodes[s].at("params"));
-    read_variants(nodes[s].at("variants"), path, s, out, models);
+    read_variants(nodes[s].at("variants"), path, s, device.device != nullptr, out, models);
     const bool looks = std::any_of(out.variants.begin(), out.variants.end(),
                                    [](const VariantConfig& variant) { return variant.type == "camera_network"; });
     if (looks) out.pixel_format = read_pixel_format(config.params_.back());
@@ -270,7 +275,6 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
     for (const std::string& key : {stage.name, stage.name + "/" + planned.name}) {
       if (const auto given = model_files.find(key); given != model_files.end()) file = given->second;
     }
-    variant.on_device = variant.on_device && device.device;
     TAKT_RETURN_IF_ERROR(compile_variant(stage, model.contract, file, parts_of(planned),
                                          variant.on_device ? device.target : kernels::best_target(), &variant));
   }

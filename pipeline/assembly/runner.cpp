@@ -184,7 +184,8 @@ class StatusTopic {
   std::uint64_t told_ = 0;
 };
 
-// Everything a run consists of, destroyed in the right order: ports before the transport.
+// Everything a run consists of, destroyed in the right order: ports before the transport, stages before the memory that
+// their device was shown.
 struct Assembly {
   std::unique_ptr<transport::Transport> transport;
   std::shared_ptr<exec::Accelerator> accelerator;  // has been shown the transport's memory
@@ -195,6 +196,12 @@ struct Assembly {
   std::unique_ptr<Feeder> feeder;
   std::unique_ptr<Recorder> recorder;
 };
+
+// What is still in use when its run is over, until the process ends.
+void leave_behind(std::unique_ptr<Assembly> assembly) {
+  static auto* const left = new std::vector<std::unique_ptr<Assembly>>;
+  left->push_back(std::move(assembly));
+}
 
 // Table time 0 in sensor time. A phase-locked sensor decides it: its stamps then fall where the table expects them.
 Result<SensorTime> table_origin(sensors::LogReader& log, const PipelineConfig& config) {
@@ -310,22 +317,25 @@ Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const Pipel
   const std::vector<std::pair<std::uint32_t, int>> indices = variants_in(modes, s);
   if (indices.empty()) return fail(Code::kConfiguration, config.file + ": no mode runs stage '" + stage.name + "'");
   std::vector<PipelineStageHost::VariantStage> out;
-  std::shared_ptr<exec::StateStore> state;  // variants go on with each other's
+  // Variants go on with each other's state. It lies where all of them see it.
+  std::shared_ptr<exec::StateStore> state;
+  device::Device* home = &device::cpu();
+  for (const auto& [v, cores] : indices) {
+    if (config.stages[s].variant(stage.variants[v].name).on_device) home = &device->device();
+  }
   for (const auto& [v, cores] : indices) {
     const sched::Variant& variant = stage.variants[v];
     const std::span<std::byte> arena =
         variant.arena_mutex ? arenas[*variant.arena_mutex].span() : std::span<std::byte>{};
     const VariantConfig& code = config.stages[s].variant(variant.name);
-    // On the host; what a device keeps stays there.
-    const bool keeps = code.plan && !code.on_device && !code.plan->description().states.empty();
+    const bool keeps = code.plan && !code.plan->description().states.empty();
     if (indices.size() > 1 && !state && keeps) {
-      TAKT_ASSIGN(state, exec::StateStore::create(code.plan, device::cpu()));
+      TAKT_ASSIGN(state, exec::StateStore::create(code.plan, *home));
     }
-    TAKT_ASSIGN(auto created,
-                config.create(s, v, arena, device, code.on_device ? nullptr : state).map_error([&](Error error) {
-                  return std::move(error).with_context(config.file + ": stage '" + stage.name + "', variant '" +
-                                                       variant.name + "', which goes on with the state of another");
-                }));
+    TAKT_ASSIGN(auto created, config.create(s, v, arena, device, state).map_error([&](Error error) {
+      return std::move(error).with_context(config.file + ": stage '" + stage.name + "', variant '" + variant.name +
+                                           "', which goes on with the state of another");
+    }));
     std::vector<Duration> worst_case;
     for (const sched::Budget& budget : variant.budgets) {
       // A job on a device is one phase: between its steps nobody can give it up.
@@ -347,7 +357,7 @@ std::string device_note(const exec::Accelerator& accelerator, kernels::Target ta
     on_device = std::max(on_device, offload->longest_on_device());
   }
   const bool in_place = accelerator.exchange() == exec::Exchange::kInPlace;
-  std::string text = "networks ran on device " + accelerator.device().properties().name + " (plans for " +
+  std::string text = "graphs ran on device " + accelerator.device().properties().name + " (plans for " +
                      kernels::name_of(target) + "), which " +
                      (in_place ? "reads chunks in place" : "works on copies of chunks") + ": " +
                      std::to_string(copied) + " bytes copied, a job handed over within " + ms_text(launch) +
@@ -420,7 +430,10 @@ transport::TransportSpec plan_transport(const PipelineConfig& config, const std:
   }
   for (std::size_t p = 0; p < stages.size(); ++p) {
     const std::uint32_t jobs = most_jobs(modes, p);
-    TopicSpec topic{config.stages[p].topic(), 0, stage_output_bytes[p], 1, {}};
+    // A lost device keeps the chunk that it was to write.
+    const auto& variants = config.stages[p].variants;
+    const bool on_device = std::any_of(variants.begin(), variants.end(), [](const auto& v) { return v.on_device; });
+    TopicSpec topic{config.stages[p].topic(), 0, stage_output_bytes[p], on_device ? 2U : 1U, {}};
     for (std::size_t c = 0; c < stages.size(); ++c) {
       for (std::size_t i = 0; i < stages[c].inputs.size(); ++i) {
         if (stages[c].inputs[i].from_sensor || stages[c].inputs[i].source != p) continue;
@@ -535,7 +548,8 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
 
   // Stages allocate everything now.
   TAKT_ASSIGN(const std::vector<memory::AlignedBuffer> arenas, shared_arenas(config));
-  std::shared_ptr<exec::Accelerator> accelerator;
+  auto assembled = std::make_unique<Assembly>();
+  Assembly& assembly = *assembled;
   const std::uint64_t free_before = config.device.device ? config.device.device->free_bytes() : 0;
   std::vector<const exec::Offload*> offloads;   // of all variants. The hosts own them
   std::shared_ptr<device::FaultDevice> faulty;  // stands before the device of a run whose device shall fail
@@ -543,15 +557,15 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   if (config.device.device) {
     std::shared_ptr<device::Device> device = config.device.device;
     if (device_fails) device = faulty = device::FaultDevice::create(*device, {});
-    accelerator = std::make_shared<exec::Accelerator>(std::move(device), config.device.exchange);
+    assembly.accelerator = std::make_shared<exec::Accelerator>(std::move(device), config.device.exchange);
   }
-  std::vector<std::vector<PipelineStageHost::VariantStage>> created;
+  std::vector<std::vector<PipelineStageHost::VariantStage>> created;  // until the hosts take them
   std::vector<std::uint64_t> output_bytes;
   std::vector<std::uint32_t> shown;           // by stage: the variant that the report speaks of, the first mode's
   std::vector<exec::Session*> sessions;       // of it; null for plain code. The hosts own the stages
   std::vector<const exec::CountLog*> counts;  // the same
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    TAKT_ASSIGN(auto variants, create_variants(config, modes, s, arenas, accelerator));
+    TAKT_ASSIGN(auto variants, create_variants(config, modes, s, arenas, assembly.accelerator));
     const Stage& stage = *variants.front().stage;
     shown.push_back(variants.front().index);
     sessions.push_back(variants.front().stage->session());
@@ -566,7 +580,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
     created.push_back(std::move(variants));
   }
 
-  const std::uint64_t free_loaded = accelerator ? accelerator->device().free_bytes() : 0;
+  const std::uint64_t free_loaded = assembly.accelerator ? assembly.accelerator->device().free_bytes() : 0;
 
   // What this machine does to threads that only sleep, while nothing else of the run is there yet.
   if (!options.lockstep) {
@@ -576,7 +590,6 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
 
   // Transport and all ports. The random token keeps runs apart; it reaches no digest.
   const std::uint64_t run_token = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
-  Assembly assembly;
   std::optional<HousekeepingAffinity> on_reserve;
   if (!options.lockstep) on_reserve.emplace(config.problem.board);
   transport::TransportSpec transport_spec =
@@ -594,7 +607,6 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   }
   TAKT_ASSIGN(assembly.transport, transport::make_transport(transport_spec));
   process_faults.transport_stands();
-  assembly.accelerator = std::move(accelerator);
   if (assembly.accelerator) {
     TAKT_ASSIGN(const auto blocks, assembly.transport->memory());
     for (const std::span<std::byte> block : blocks) TAKT_RETURN_IF_ERROR(assembly.accelerator->lend(block));
@@ -706,7 +718,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   std::optional<std::uint64_t> lost_in;
   assembly.recorder->on_record = [&](const sched::JobRecord& record) {
     if (options.device_lost && assembly.accelerator) {
-      if (!lost_in && assembly.accelerator->device().lost() != nullptr) lost_in = record.hyperperiod;
+      if (!lost_in && assembly.accelerator->lost() != nullptr) lost_in = record.hyperperiod;
       const bool asked = options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
       if (asked || (lost_in && record.hyperperiod > *lost_in + 1)) stop = true;
     }
@@ -781,12 +793,15 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   watch.stop();
   assembly.feeder->stop();
   assembly.recorder->stop();
-  // A relay that was left behind keeps using its ports: their transport stays.
-  const bool left_behind = assembly.relay && !assembly.relay->stop();
+  // A relay that was left behind keeps using its ports, a job that hangs on a device its chunks: then all that stands
+  // stays, until the process ends.
+  bool left_behind = assembly.relay && !assembly.relay->stop();
+  for (const exec::Offload* const offload : offloads) left_behind = !offload->settle({}) || left_behind;
+  if (left_behind) leave_behind(std::move(assembled));
   std::uint64_t lost_inputs = 0;
   for (const auto& host : assembly.hosts) {
     lost_inputs += host->lost_inputs();
-    host->release_all();
+    if (!left_behind) host->release_all();
   }
   if (!dispatched) return fail(std::move(dispatched).error());
   TAKT_RETURN_IF_ERROR(assembly.feeder->status());
@@ -870,7 +885,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   if (assembly.accelerator) {
     data.schedule_notes.push_back(
         device_note(*assembly.accelerator, config.device.target, free_before, free_loaded, offloads));
-    if (const char* reason = assembly.accelerator->device().lost()) {
+    if (const char* reason = assembly.accelerator->lost()) {
       warnings.push_back("device " + assembly.accelerator->device().properties().name + ": " + reason);
       if (options.device_lost) options.device_lost(reason);
     }
@@ -905,7 +920,6 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   data.pool_use = assembly.transport->pool_use();
   data.resident_bytes = memory::resident_bytes();
   data.allocation_guard = memory::guard_available();
-  if (left_behind) (void)assembly.transport.release();  // NOLINT(bugprone-unused-return-value)
   TAKT_ASSIGN(data.truth, read_truth(options.log_path));
   return data;
 }

@@ -1,6 +1,7 @@
 #include "pipeline/assembly/stage_host.h"
 
 #include <ctime>
+#include <utility>
 
 #include "runtime/exec/offload.h"
 
@@ -121,6 +122,7 @@ void PipelineStageHost::repeat_job(InputPort& port, std::uint64_t bound, const s
 
 bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::JobRecord& record) {
   record.input_count = static_cast<std::uint8_t>(ports_.size());
+  stage_job_ = {};
   bool complete = true;
   // All inputs together may wait for what is left of w; in lockstep, where times are virtual, without limit.
   std::optional<HostTime> give_up;
@@ -163,7 +165,7 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
     if (variant.index == job.variant) current_ = &variant;
   }
   const exec::Offload* const offload = current_->stage->offload();
-  if (offload != nullptr && offload->session().device().lost() != nullptr) {
+  if (offload != nullptr && offload->lost() != nullptr) {
     complete = false;
     record.reason = Reason::kDevice;
     if (context_.modes != nullptr) context_.modes->cannot_run(job.stage, job.variant, job.number);
@@ -179,7 +181,6 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
     return false;
   }
   *loan_.header = {};
-  stage_job_ = {};
   stage_job_.number = job.number;
   stage_job_.now = context_.sensor_from_table.map_unchecked(job.slot_end);
   stage_job_.inputs = inputs_;
@@ -243,11 +244,19 @@ void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record)
 }
 
 void PipelineStageHost::discard(const sched::Job&) {
-  if (loan_) publisher_->discard(loan_);
+  const exec::Offload* const offload = current_->stage->offload();
+  if (loan_ && offload != nullptr && offload->in_flight()) {
+    left_ = loan_;
+  } else if (loan_) {
+    publisher_->discard(loan_);
+  }
   loan_ = {};
 }
 
-void PipelineStageHost::finish(const sched::Job&) {}
+void PipelineStageHost::finish(const sched::Job&, sched::JobRecord& record) {
+  record.launch_ns = stage_job_.launch.ns;
+  record.device_ns = stage_job_.on_device.ns;
+}
 
 std::uint64_t PipelineStageHost::lost_inputs() const {
   std::uint64_t lost = 0;
@@ -256,8 +265,9 @@ std::uint64_t PipelineStageHost::lost_inputs() const {
 }
 
 void PipelineStageHost::release_all() {
-  if (loan_) publisher_->discard(loan_);
-  loan_ = {};
+  for (transport::Publisher::Loan* const loan : {&loan_, &left_}) {
+    if (*loan) publisher_->discard(std::exchange(*loan, {}));
+  }
   for (InputPort& port : ports_) {
     if (port.samples) port.samples->release_all();
     if (port.jobs) port.jobs->release_all();

@@ -57,7 +57,7 @@ class PipelineStageHost final : public sched::StageHost {
   void run(const sched::Job& job, int part, sched::Gang& gang) override;
   void publish(const sched::Job& job, sched::JobRecord& record) override;
   void discard(const sched::Job& job) override;
-  void finish(const sched::Job& job) override;
+  void finish(const sched::Job& job, sched::JobRecord& record) override;
 
   // Where the producer of stage input `input` notes its publications. Before the run.
   void set_producer(std::size_t input, const LocationLedger& ledger) { ports_[input].producer_ledger = &ledger; }
@@ -98,6 +98,7 @@ class PipelineStageHost final : public sched::StageHost {
   std::vector<InputPort> ports_;
   std::vector<StageInput> inputs_;
   transport::Publisher::Loan loan_;
+  transport::Publisher::Loan left_;  // to a lost device, which may still write there
   StageJob stage_job_;
   LocationLedger ledger_;
   std::atomic<std::uint64_t> published_jobs_{0};

@@ -28,6 +28,7 @@ constexpr const char* kMetricsSchema = R"({
     "published_us": {"type": "number", "description": "publication after the nominal start"},
     "slot_us": {"type": "number", "description": "slot end after the nominal start"},
     "cpu_us": {"type": "number"},
+    "device_us": {"type": "number", "description": "of a job on a device: that one's own time"},
     "copied_bytes": {"type": "integer"},
     "allocations": {"type": "integer"},
     "page_faults": {"type": "integer"},
@@ -285,6 +286,8 @@ std::string encode(const sched::JobRecord& record, std::string_view stage, std::
   w.unsigned_(26, record.involuntary_switches);
   if ((record.flags & sched::kFlagAborted) != 0) w.unsigned_(27, record.aborted_at);
   w.unsigned_(28, record.mode);
+  w.signed_(29, record.launch_ns);
+  w.signed_(30, record.device_ns);
   return out;
 }
 
@@ -301,6 +304,7 @@ std::string job_metrics(const sched::JobRecord& record, std::string_view stage, 
   difference("execution_us", record.completion, record.actual_start);
   difference("published_us", record.publication, record.nominal_start);
   difference("slot_us", record.slot_end, record.nominal_start);
+  if (record.device_ns != 0) out += ",\"device_us\":" + microseconds_text(record.device_ns);
   out += ",\"cpu_us\":" + microseconds_text(record.cpu_ns) +
          ",\"copied_bytes\":" + std::to_string(record.copied_bytes) +
          ",\"allocations\":" + std::to_string(record.allocations) +

@@ -184,10 +184,12 @@ Result<ir::Graph> fusion_graph(const FusionModel& model, std::span<const kernels
 
 Result<std::shared_ptr<const plan::Plan>> compile_fusion(const FusionModel& model,
                                                          std::span<const kernels::ListSource> sources,
-                                                         std::size_t inputs, const std::vector<std::uint16_t>& parts) {
+                                                         std::size_t inputs, const std::vector<std::uint16_t>& parts,
+                                                         kernels::Target target) {
   TAKT_ASSIGN(ir::Graph graph, fusion_graph(model, sources, inputs));
   compiler::Options options;
   options.parts = parts;
+  options.target = target;
   TAKT_ASSIGN(const std::vector<std::byte> bytes, compiler::compile(std::move(graph), {}, options));
   return plan::Plan::parse(bytes);
 }

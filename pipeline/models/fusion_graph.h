@@ -19,9 +19,10 @@ namespace takt::pipeline {
 Result<ir::Graph> fusion_graph(const FusionModel& model, std::span<const kernels::ListSource> sources,
                                std::size_t inputs);
 
-// `parts`: numbers of workers that the plan admits.
+// `parts`: numbers of workers that the plan admits. `target`: of this machine's cores, or a device's.
 Result<std::shared_ptr<const plan::Plan>> compile_fusion(const FusionModel& model,
                                                          std::span<const kernels::ListSource> sources,
-                                                         std::size_t inputs, const std::vector<std::uint16_t>& parts);
+                                                         std::size_t inputs, const std::vector<std::uint16_t>& parts,
+                                                         kernels::Target target = kernels::best_target());
 
 }  // namespace takt::pipeline

@@ -782,6 +782,31 @@ class Report {
                "CPU time of all workers of a job; over all jobs their page faults (major: after warm-up), how often "
                "they "
                "waited, and how often another thread was given their core.") +
+           table.html() + device_times();
+  }
+
+  // Of the stages that ran on a device beside the cores; nothing where none did.
+  [[nodiscard]] std::string device_times() const {
+    HtmlTable table({{"stage", false},
+                     {"jobs", true},
+                     {"handed over p50", true},
+                     {"handed over max", true},
+                     {"on the device p50", true},
+                     {"on the device max", true}});
+    bool any = false;
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const StageStatistics& f = stages_[s];
+      if (f.launch.empty()) continue;
+      any = true;
+      table.row({escaped(run_.problem.stages[s].name), count_text(f.device.sorted.size()),
+                 ms_text(f.launch.quantile(0.5)), ms_text(f.launch.max()), ms_text(f.device.quantile(0.5)),
+                 ms_text(f.device.max())});
+    }
+    if (!any) return "";
+    return "<h3>Jobs on the device</h3>" +
+           lead(
+               "How long a worker handed a job over, by the host's clock, and how long the device took from its first "
+               "piece of work to its last, by its own.") +
            table.html();
   }
 

@@ -173,6 +173,10 @@ Json stage_json(const RunData& run, std::size_t index, const StageStatistics& fi
   out["budgets"] = budgets_json(run, index, uses);
   out["run"] = times_json(figures.run);
   out["cpu"] = times_json(figures.cpu);
+  if (!figures.launch.empty()) {
+    out["launch"] = times_json(figures.launch);
+    out["device"] = times_json(figures.device);
+  }
   out["start_error"] = times_json(figures.start);
   out["publish"] = times_json(figures.publish);
   out["jobs"] = figures.jobs;

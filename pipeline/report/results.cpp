@@ -223,6 +223,8 @@ Result<sched::JobRecord> read_record(const RunData& run, std::span<const std::by
       case 22: record.output_bytes = reader.unsigned_(); break;
       case 27: record.aborted_at = reader.unsigned32(); break;
       case 28: record.mode = reader.unsigned32(); break;
+      case 29: record.launch_ns = reader.signed_(); break;
+      case 30: record.device_ns = reader.signed_(); break;
       case 23: {
         const auto digest = digest_from_hex(reader.text());
         if (!digest) {

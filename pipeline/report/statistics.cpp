@@ -27,7 +27,8 @@ std::vector<StageStatistics> stage_statistics(const RunData& run) {
   const std::size_t stages = run.problem.stages.size();
   const RecordIndex index(run);
   std::vector<StageStatistics> out(stages);
-  std::vector<std::vector<Duration>> times(stages), cpu(stages), start(stages), publish(stages);
+  std::vector<std::vector<Duration>> times(stages), cpu(stages), launch(stages), device(stages), start(stages),
+      publish(stages);
   for (const JobRecord& record : run.records) {
     if (record.stage >= stages) continue;
     StageStatistics& stage = out[record.stage];
@@ -57,11 +58,15 @@ std::vector<StageStatistics> stage_statistics(const RunData& run) {
     if (record.completion == kNever) continue;
     times[record.stage].push_back({record.completion - record.actual_start});
     cpu[record.stage].push_back({record.cpu_ns});
+    if (record.launch_ns != 0) launch[record.stage].push_back({record.launch_ns});
+    if (record.device_ns != 0) device[record.stage].push_back({record.device_ns});
     if (record.publication != kNever) publish[record.stage].push_back({record.publication - record.completion});
   }
   for (std::size_t i = 0; i < stages; ++i) {
     out[i].run = distribution(std::move(times[i]));
     out[i].cpu = distribution(std::move(cpu[i]));
+    out[i].launch = distribution(std::move(launch[i]));
+    out[i].device = distribution(std::move(device[i]));
     out[i].start = distribution(std::move(start[i]));
     out[i].publish = distribution(std::move(publish[i]));
   }

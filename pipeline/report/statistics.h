@@ -21,6 +21,8 @@ Distribution distribution(std::vector<Duration> values);
 struct StageStatistics {
   Distribution run;      // completion - actual start; in lockstep the budget, by definition
   Distribution cpu;      // CPU time of all workers of the job
+  Distribution launch;   // of jobs on a device: until their work was handed over
+  Distribution device;   // and the device's own time; both empty for stages on the cores
   Distribution start;    // actual - nominal start
   Distribution publish;  // publication - completion
   std::uint64_t jobs = 0, published = 0, fill = 0;

@@ -188,6 +188,10 @@ class Trace {
                    {"budget", ms_text(table.choices[record.stage].budget.time)},
                    {"involuntary switches", std::to_string(record.involuntary_switches)},
                    {"page faults", std::to_string(record.page_faults)}};
+    if (record.launch_ns != 0) {
+      begin.notes.emplace_back("handed to the device in", ms_text({record.launch_ns}));
+      begin.notes.emplace_back("time of the device", ms_text({record.device_ns}));
+    }
     if (const std::string cause = cause_of(run_, index_, record); !cause.empty())
       begin.notes.emplace_back("cause", cause);
     if (const std::string effect = effect_of(run_, index_, record);

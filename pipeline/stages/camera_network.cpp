@@ -10,9 +10,7 @@
 #include "pipeline/stages/camera_view.h"
 #include "pipeline/stages/object_output.h"
 #include "pipeline/stages/parameter.h"
-#include "runtime/exec/offload.h"
-#include "runtime/exec/session.h"
-#include "runtime/memory/aligned_buffer.h"
+#include "pipeline/stages/stage_plan.h"
 #include "runtime/plan/plan.h"
 
 namespace takt::pipeline {
@@ -44,44 +42,21 @@ std::vector<NamedTensor> outputs_of(const plan::Plan& plan) {
   return out;
 }
 
-// One execution context, on the cores (session, output buffers) or on a device (offload), and the head.
+// A plan where it runs, and the head that reads it.
 struct Network {
-  std::unique_ptr<exec::Session> on_cores;
-  std::vector<memory::AlignedBuffer> outputs;  // by slot
-  std::unique_ptr<exec::Offload> offload;
+  StagePlan plan;
   DetectionHead head;
   std::vector<const float*> tensors;  // what the head wants
 
-  [[nodiscard]] exec::Session& session() const { return offload ? offload->session() : *on_cores; }
   DetectionHead::Boxes decode() { return head.decode(tensors); }
-  // The whole of it on the calling thread. False: not with this picture, or the device does not do it.
-  bool run(std::span<const std::byte> payload) const {
-    if (offload) return offload->run({&payload, 1}) == exec::Offload::Outcome::kDone;
-    return on_cores->bind_input(0, payload) && on_cores->ready(1) && on_cores->run() == on_cores->steps();
-  }
 };
 
 Result<Network> make_network(const StageSpec& spec, const CameraPicture& picture) {
-  const std::vector<NamedTensor> outputs = outputs_of(*spec.plan);
-  TAKT_ASSIGN(DetectionHead head, DetectionHead::create(*spec.model, outputs, picture.width, picture.height));
-  Network network{nullptr, {}, nullptr, std::move(head), {}};
-  if (spec.accelerator) {
-    constexpr std::size_t kPicture[] = {0};
-    TAKT_ASSIGN(network.offload, exec::Offload::create(spec.plan, spec.accelerator, kPicture));
-    for (const std::size_t slot : network.head.wanted()) {
-      network.tensors.push_back(reinterpret_cast<const float*>(network.offload->output(slot).data()));
-    }
-    return network;
-  }
-  TAKT_ASSIGN(network.on_cores, exec::Session::create(spec.plan, spec.arena));
-  for (std::size_t slot = 0; slot < outputs.size(); ++slot) {
-    const plan::Tensor& t = spec.plan->description().tensors[spec.plan->description().outputs[slot]];
-    TAKT_ASSIGN(network.outputs.emplace_back(), memory::AlignedBuffer::create(t.bytes));
-    TAKT_RETURN_IF_ERROR(network.on_cores->bind_output(slot, network.outputs.back().span()));
-  }
-  for (const std::size_t slot : network.head.wanted()) {
-    network.tensors.push_back(reinterpret_cast<const float*>(network.outputs[slot].data()));
-  }
+  TAKT_ASSIGN(DetectionHead head,
+              DetectionHead::create(*spec.model, outputs_of(*spec.plan), picture.width, picture.height));
+  TAKT_ASSIGN(StagePlan plan, StagePlan::create(spec, {{{0}}, {}}));
+  Network network{std::move(plan), std::move(head), {}};
+  for (const std::size_t slot : network.head.wanted()) network.tensors.push_back(network.plan.output<float>(slot));
   return network;
 }
 
@@ -96,26 +71,26 @@ class CameraNetwork final : public Stage {
         bytes_(picture_bytes(picture)),
         view_(*spec.inputs[inputs.sample].sensor->camera, spec.inputs[inputs.sample].sensor->vehicle_from_sensor, 1),
         network_(std::move(network)),
-        steps_(network_.offload ? 1 : static_cast<int>(network_.session().steps())),
+        phases_(network_.plan.phases()),
         objects_(spec.model->head.objects_max) {}
 
-  // Take the picture; the steps, or the job of the device; boxes.
-  [[nodiscard]] int phases() const override { return steps_ + 2; }
-  [[nodiscard]] bool parallel(int phase) const override { return !network_.offload && phase > 0 && phase <= steps_; }
+  // Take the picture; the plan; boxes.
+  [[nodiscard]] int phases() const override { return phases_ + 2; }
+  [[nodiscard]] bool parallel(int phase) const override {
+    return network_.plan.parallel() && phase > 0 && phase <= phases_;
+  }
   [[nodiscard]] std::uint32_t output_schema() const override { return kObjectListSchema; }
   [[nodiscard]] std::uint64_t output_bytes() const override { return sizeof(ObjectList); }
-  [[nodiscard]] exec::Session* session() override { return &network_.session(); }
-  [[nodiscard]] const exec::Offload* offload() const override { return network_.offload.get(); }
+  [[nodiscard]] exec::Session* session() override { return &network_.plan.session(); }
+  [[nodiscard]] const exec::Offload* offload() const override { return network_.plan.offload(); }
 
   void run(int phase, int part, int parts, StageJob& job) override {
     if (phase == 0) {
       take(job);
-    } else if (phase > steps_) {
-      if (!job.failed) write(job);
-    } else if (network_.offload) {
-      job.failed = usable_ && !network_.run(payload_);
-    } else if (usable_) {
-      network_.session().run_step(static_cast<std::size_t>(phase - 1), part, parts);
+    } else if (phase <= phases_) {
+      if (usable_) network_.plan.run(phase - 1, part, parts, job);
+    } else if (!job.failed) {
+      write(job);
     }
   }
 
@@ -135,9 +110,8 @@ class CameraNetwork final : public Stage {
   std::uint64_t bytes_;  // of a payload
   CameraView view_;
   Network network_;
-  int steps_;
+  int phases_;
   std::vector<Object> objects_;
-  std::span<const std::byte> payload_;  // of the job
   bool usable_ = false;
 };
 
@@ -151,8 +125,7 @@ void CameraNetwork::take(const StageJob& job) {
     return;
   }
   const transport::ChunkView& chunk = job.inputs[inputs_.sample].chunk;
-  payload_ = {chunk.payload, chunk.header->payload_bytes};
-  usable_ = payload_.size() >= bytes_ && (network_.offload || network_.on_cores->bind_input(0, payload_).has_value());
+  usable_ = network_.plan.bind_input(0, {chunk.payload, chunk.header->payload_bytes});
 }
 
 Object CameraNetwork::object_of(const ImageBox& box) const {
@@ -251,7 +224,7 @@ void CameraNetwork::adversarial_input(std::size_t input, std::uint32_t seed, tra
   std::uint32_t most = 0;
   for (const std::uint32_t grain : kGrains) {
     fill(grain);
-    if (!network || !network->run(payload)) break;
+    if (!network || !network->plan.bind_input(0, payload) || !network->plan.run()) break;
     const std::uint32_t candidates = network->decode().candidates;
     if (candidates > most) {
       most = candidates;

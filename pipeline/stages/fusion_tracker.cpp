@@ -10,9 +10,8 @@
 
 #include "kernels/reference/tracking.h"
 #include "pipeline/stages/adversarial.h"
+#include "pipeline/stages/stage_plan.h"
 #include "runtime/exec/counts.h"
-#include "runtime/exec/session.h"
-#include "runtime/memory/aligned_buffer.h"
 #include "runtime/plan/plan.h"
 
 namespace takt::pipeline {
@@ -66,18 +65,6 @@ const ObjectList* list_of(const StageInput& input) {
   return reinterpret_cast<const ObjectList*>(input.chunk.payload);
 }
 
-// A tensor of the plan's interface that the stage fills or reads itself.
-template <class T>
-class Bound {
- public:
-  explicit Bound(memory::AlignedBuffer buffer) : buffer_(std::move(buffer)) {}
-  T& operator[](std::size_t i) { return reinterpret_cast<T*>(buffer_.data())[i]; }
-  [[nodiscard]] std::span<std::byte> bytes() { return buffer_.span(); }
-
- private:
-  memory::AlignedBuffer buffer_;
-};
-
 // The slots of the plan, by what they mean.
 struct Slots {
   std::vector<std::size_t> lists, rows, repaired, dropped;  // by list of a job
@@ -124,55 +111,31 @@ Result<Slots> find_slots(const plan::Plan& plan, std::size_t lists, std::size_t 
 class FusionTracker final : public Stage {
  public:
   static Result<std::unique_ptr<Stage>> create(const StageSpec& spec, std::size_t lists) {
-    std::unique_ptr<FusionTracker> stage(new FusionTracker(spec));
-    exec::Placement placement;
-    placement.state = spec.state;
-    placement.arena = spec.arena;
-    TAKT_ASSIGN(stage->slots_, find_slots(*spec.plan, lists, spec.inputs.size()));
-    TAKT_ASSIGN(stage->session_, exec::Session::create(spec.plan, placement));
-    const Slots& slots = stage->slots_;
-    exec::Session& session = *stage->session_;
-    const auto bound = [&](auto& to, bool output, std::size_t slot, std::uint64_t bytes) -> Status {
-      TAKT_ASSIGN(memory::AlignedBuffer buffer, memory::AlignedBuffer::create(bytes));
-      auto& place = to.emplace_back(std::move(buffer));
-      std::fill(place.bytes().begin(), place.bytes().end(), std::byte{0});
-      return output ? session.bind_output(slot, place.bytes()) : session.bind_input(slot, place.bytes());
-    };
-    constexpr std::uint64_t kWord = sizeof(std::int64_t);
-    for (std::size_t k = 0; k < lists; ++k) {
-      TAKT_RETURN_IF_ERROR(bound(stage->rows_, false, slots.rows[k], 2 * kWord));
-    }
-    const plan::Description& d = spec.plan->description();
-    for (std::size_t slot = 0; slot < d.outputs.size(); ++slot) {
-      TAKT_RETURN_IF_ERROR(bound(stage->numbers_, true, slot, d.tensors[d.outputs[slot]].bytes));
-      stage->outputs_.push_back(stage->numbers_.back().bytes().data());
-    }
-    stage->counts_.emplace(*spec.plan);
-    TAKT_RETURN_IF_ERROR(bound(stage->words_, false, slots.stamps, (lists + 1) * kWord));
-    TAKT_RETURN_IF_ERROR(bound(stage->words_, false, slots.ego_stamp, kWord));
-    TAKT_RETURN_IF_ERROR(bound(stage->words_, false, slots.used_now, spec.inputs.size() * kWord));
-    TAKT_RETURN_IF_ERROR(bound(stage->nothing_, false, slots.ego_sample, sizeof(kernels::EgoReading)));
-    TAKT_RETURN_IF_ERROR(bound(stage->nothing_, false, slots.lists[0], sizeof(ObjectList)));
-    return std::unique_ptr<Stage>(std::move(stage));
+    TAKT_ASSIGN(Slots slots, find_slots(*spec.plan, lists, spec.inputs.size()));
+    StagePlan::Chunks chunks{{{slots.ego_sample, true}}, {slots.tracks}};
+    for (const std::size_t list : slots.lists) chunks.inputs.push_back({list, true});
+    TAKT_ASSIGN(StagePlan plan, StagePlan::create(spec, chunks));
+    return std::unique_ptr<Stage>(new FusionTracker(spec, std::move(slots), std::move(plan)));
   }
 
-  // Choose the inputs; the steps; the header.
-  [[nodiscard]] int phases() const override { return static_cast<int>(session_->steps()) + 2; }
+  // Choose the inputs; the plan; the header.
+  [[nodiscard]] int phases() const override { return plan_.phases() + 2; }
   [[nodiscard]] bool parallel(int phase) const override {
-    return phase > 0 && phase <= static_cast<int>(session_->steps());
+    return plan_.parallel() && phase > 0 && phase <= plan_.phases();
   }
   [[nodiscard]] std::uint32_t output_schema() const override { return kTrackListSchema; }
   [[nodiscard]] std::uint64_t output_bytes() const override { return sizeof(TrackList); }
-  [[nodiscard]] exec::Session* session() override { return session_.get(); }
-  [[nodiscard]] const exec::CountLog* counts() const override { return &*counts_; }
-  void published() override { session_->publish(); }
+  [[nodiscard]] exec::Session* session() override { return &plan_.session(); }
+  [[nodiscard]] const exec::Offload* offload() const override { return plan_.offload(); }
+  [[nodiscard]] const exec::CountLog* counts() const override { return &counts_; }
+  void published() override { plan_.publish(); }
 
   void run(int phase, int part, int parts, StageJob& job) override {
     if (phase == 0) {
       take_inputs(job);
-    } else if (phase <= static_cast<int>(session_->steps())) {
-      session_->run_step(static_cast<std::size_t>(phase - 1), part, parts);
-    } else {
+    } else if (phase <= plan_.phases()) {
+      plan_.run(phase - 1, part, parts, job);
+    } else if (!job.failed) {
       write(job);
     }
   }
@@ -181,7 +144,14 @@ class FusionTracker final : public Stage {
                          std::span<std::byte> payload) const override;
 
  private:
-  explicit FusionTracker(const StageSpec& spec) : connections_(spec.inputs) {
+  // Chunks of the plan, in the order in which they are bound.
+  static constexpr std::size_t kEgoSample = 0, kFirstList = 1, kTracks = 0;
+
+  FusionTracker(const StageSpec& spec, Slots slots, StagePlan plan)
+      : connections_(spec.inputs), slots_(std::move(slots)), plan_(std::move(plan)), counts_(*spec.plan) {
+    for (std::size_t slot = 0; slot < spec.plan->description().outputs.size(); ++slot) {
+      outputs_.push_back(plan_.output<std::byte>(slot));
+    }
     for (const StageConnection& c : connections_) {
       modality_.push_back(is_ego(c) ? Modality::kLidar : modality_of(spec.rig->sensors[c.sensor_index]));
       source_.push_back(is_ego(c) ? -1 : sources_++);
@@ -198,21 +168,19 @@ class FusionTracker final : public Stage {
   std::vector<std::int64_t> source_;  // row of the sources, by input; -1: the ego sensor
   std::int64_t sources_ = 0;
   Slots slots_;
-  std::unique_ptr<exec::Session> session_;
-  std::vector<Bound<std::int64_t>> rows_;     // by list of a job: objects, row of the sources
-  std::vector<Bound<std::int64_t>> words_;    // stamps, ego stamp, used now
-  std::vector<Bound<std::int32_t>> numbers_;  // by output; that of the tracks is bound to the job's chunk
-  std::vector<std::byte*> outputs_;           // the same, for counts_
-  std::optional<exec::CountLog> counts_;
-  std::vector<Bound<std::byte>> nothing_;     // stands for an ego sample, and for a list
+  StagePlan plan_;
+  exec::CountLog counts_;
+  std::vector<const std::byte*> outputs_;     // by slot, for counts_
   std::uint32_t missing_ = 0, repeated_ = 0;  // bit i: input i, in this job
 };
 
 // The new lists of a job in the order in which they are applied: (stamp, input).
 void FusionTracker::take_inputs(StageJob& job) {
-  session_->refresh_state();  // another variant may have run the last job
-  Bound<std::int64_t>&stamps = words_[0], &ego_stamp = words_[1], &used_now = words_[2];
-  const auto* const used = reinterpret_cast<const std::int64_t*>(session_->state(slots_.used).data());
+  plan_.session().refresh_state();  // another variant may have run the last job
+  auto* const stamps = plan_.input<std::int64_t>(slots_.stamps);
+  auto* const ego_stamp = plan_.input<std::int64_t>(slots_.ego_stamp);
+  auto* const used_now = plan_.input<std::int64_t>(slots_.used_now);
+  const auto* const used = reinterpret_cast<const std::int64_t*>(plan_.session().state(slots_.used).data());
   const auto lists = static_cast<std::size_t>(sources_);
   missing_ = repeated_ = 0;
   ego_stamp[0] = kNever;
@@ -248,7 +216,7 @@ void FusionTracker::take_inputs(StageJob& job) {
     }
     used_now[i] = stamp;
   }
-  if (ego_stamp[0] == kNever) static_cast<void>(session_->bind_input(slots_.ego_sample, nothing_[0].bytes()));
+  if (ego_stamp[0] == kNever) static_cast<void>(plan_.bind_input(kEgoSample, {}));
   for (std::size_t k = 0; k < lists; ++k) {
     const bool there = k < count;
     stamps[k] = there ? stamp_of(order[k]) : kNever;
@@ -256,34 +224,35 @@ void FusionTracker::take_inputs(StageJob& job) {
   }
   stamps[lists] = job.now.ns;
   // A contract of chunks: payloads start at a multiple of 64 and hold what their stage declared.
-  if (!session_->bind_output(slots_.tracks, {job.output, sizeof(TrackList)})) job.repaired = true;
+  if (!plan_.bind_output(kTracks, {job.output, sizeof(TrackList)})) job.repaired = true;
 }
 
 bool FusionTracker::take_ego(const StageInput& input, std::int64_t stamp) {
   const std::span<const std::byte> payload = input.chunk.bytes();
   if (!kernels::reference::ego_usable(*reinterpret_cast<const kernels::EgoReading*>(payload.data()))) return false;
-  if (!session_->bind_input(slots_.ego_sample, payload)) return false;
-  words_[1][0] = stamp;
+  if (!plan_.bind_input(kEgoSample, payload)) return false;
+  *plan_.input<std::int64_t>(slots_.ego_stamp) = stamp;
   return true;
 }
 
 // The list where it lies; without one, an empty list of nobody.
 void FusionTracker::bind_list(std::size_t k, const StageInput* input, std::int64_t source, StageJob& job) {
-  rows_[k][0] = 0;
-  rows_[k][1] = source;
-  std::span<const std::byte> payload = nothing_[1].bytes();
+  auto* const rows = plan_.input<std::int64_t>(slots_.rows[k]);
+  rows[0] = 0;
+  rows[1] = source;
+  std::span<const std::byte> payload;
   if (input != nullptr) {
     const ObjectList& list = *list_of(*input);
     const std::uint64_t room = (input->chunk.header->payload_bytes - offsetof(ObjectList, objects)) / sizeof(Object);
     const std::uint64_t count = std::min({std::uint64_t{list.count}, room, std::uint64_t{kMaxObjects}});
     if (count < list.count) job.repaired = true;
-    rows_[k][0] = static_cast<std::int64_t>(count);
+    rows[0] = static_cast<std::int64_t>(count);
     // No row behind the count is read.
     payload = {input->chunk.payload, sizeof(ObjectList)};
   }
-  if (session_->bind_input(slots_.lists[k], payload)) return;
-  static_cast<void>(session_->bind_input(slots_.lists[k], nothing_[1].bytes()));
-  rows_[k][1] = -1;
+  if (plan_.bind_input(kFirstList + k, payload)) return;
+  static_cast<void>(plan_.bind_input(kFirstList + k, {}));
+  rows[1] = -1;
   job.repaired = true;
 }
 
@@ -292,12 +261,11 @@ void FusionTracker::write(StageJob& job) {
   out.dropped = 0;
   out.missing_inputs = missing_;
   out.repeat_inputs = repeated_;
-  for (std::size_t k = 0; k < rows_.size(); ++k) {
-    out.dropped += static_cast<std::uint32_t>(numbers_[slots_.dropped[k]][0]);
-    if (numbers_[slots_.repaired[k]][0] != 0) job.repaired = true;
+  for (std::size_t k = 0; k < slots_.rows.size(); ++k) {
+    out.dropped += static_cast<std::uint32_t>(*plan_.output<std::int32_t>(slots_.dropped[k]));
+    if (*plan_.output<std::int32_t>(slots_.repaired[k]) != 0) job.repaired = true;
   }
-
-  counts_->add(outputs_);
+  counts_.add(outputs_);
 
   transport::ChunkHeader& header = *job.output_header;
   header.schema = kTrackListSchema;

@@ -12,9 +12,8 @@
 #include "pipeline/stages/adversarial.h"
 #include "pipeline/stages/object_output.h"
 #include "pipeline/stages/parameter.h"
+#include "pipeline/stages/stage_plan.h"
 #include "runtime/exec/counts.h"
-#include "runtime/exec/session.h"
-#include "runtime/memory/aligned_buffer.h"
 
 namespace takt::pipeline {
 
@@ -67,38 +66,41 @@ struct Slots {
 class LidarNetwork final : public Stage {
  public:
   LidarNetwork(const StageSpec& spec, const DetectionInputs& inputs, const LidarNetworkConfig& config,
-               const Slots& slots, std::unique_ptr<exec::Session> session)
+               const Slots& slots, StagePlan plan)
       : spec_(spec),
         inputs_(inputs),
         config_(config),
         slots_(slots),
         capacity_(spec.inputs[inputs.sample].sensor->capacity),
-        session_(std::move(session)),
-        counts_(session_->plan()),
-        steps_(static_cast<int>(session_->steps())) {}
+        plan_(std::move(plan)),
+        counts_(*spec.plan) {
+    const plan::Description& d = spec.plan->description();
+    for (std::size_t slot = 0; slot < d.outputs.size(); ++slot) outputs_.push_back(plan_.output<std::byte>(slot));
+    objects_.resize(static_cast<std::size_t>(d.tensors[d.outputs[slots.scores]].shape.dims[0]));
+  }
 
-  // Memory for what is not in a chunk.
-  Status bind();
-
-  // Take the cloud; the steps; objects.
-  [[nodiscard]] int phases() const override { return steps_ + 2; }
-  [[nodiscard]] bool parallel(int phase) const override { return phase > 0 && phase <= steps_; }
+  // Take the cloud; the plan; objects.
+  [[nodiscard]] int phases() const override { return plan_.phases() + 2; }
+  [[nodiscard]] bool parallel(int phase) const override {
+    return plan_.parallel() && phase > 0 && phase <= plan_.phases();
+  }
   [[nodiscard]] std::uint32_t output_schema() const override { return kObjectListSchema; }
   [[nodiscard]] std::uint64_t output_bytes() const override { return sizeof(ObjectList); }
-  [[nodiscard]] exec::Session* session() override { return session_.get(); }
+  [[nodiscard]] exec::Session* session() override { return &plan_.session(); }
+  [[nodiscard]] const exec::Offload* offload() const override { return plan_.offload(); }
   [[nodiscard]] const exec::CountLog* counts() const override { return &counts_; }
 
   void run(int phase, int part, int parts, StageJob& job) override {
     if (phase == 0) {
       take(job);
-    } else if (phase <= steps_) {
-      if (usable_) session_->run_step(static_cast<std::size_t>(phase - 1), part, parts);
-    } else {
+    } else if (phase <= plan_.phases()) {
+      if (usable_) plan_.run(phase - 1, part, parts, job);
+    } else if (!job.failed) {
       write(job);
     }
   }
   void published() override {
-    if (usable_) session_->publish();
+    if (usable_) plan_.publish();
   }
 
   void adversarial_input(std::size_t input, std::uint32_t seed, transport::ChunkHeader& header,
@@ -108,55 +110,27 @@ class LidarNetwork final : public Stage {
   void take(const StageJob& job);
   void place(const StageJob& job, const sensors::PointCloud& cloud, std::int64_t stamp_ns);
   void write(StageJob& job);
-  template <class T>
-  [[nodiscard]] T* input(std::size_t slot) const {
-    return reinterpret_cast<T*>(inputs_memory_[slot].data());
-  }
-  template <class T>
-  [[nodiscard]] const T* output(std::size_t slot) const {
-    return reinterpret_cast<const T*>(outputs_memory_[slot].data());
-  }
-
   StageSpec spec_;
   DetectionInputs inputs_;
   LidarNetworkConfig config_;
   Slots slots_;
   std::uint32_t capacity_;
-  std::unique_ptr<exec::Session> session_;
+  StagePlan plan_;
   exec::CountLog counts_;
-  int steps_;
-  std::vector<memory::AlignedBuffer> inputs_memory_, outputs_memory_;  // by slot
-  std::vector<std::byte*> outputs_;                                    // the same, for counts_
+  std::vector<const std::byte*> outputs_;  // by slot, for counts_
   std::vector<Object> objects_;
   bool usable_ = false;
 };
 
-Status LidarNetwork::bind() {
-  const plan::Description& d = session_->plan().description();
-  for (std::size_t slot = 0; slot < d.inputs.size(); ++slot) {
-    // The cloud is bound to its chunk, job by job.
-    const std::uint64_t bytes = slot == slots_.cloud ? 0 : d.tensors[d.inputs[slot]].bytes;
-    TAKT_ASSIGN(inputs_memory_.emplace_back(), memory::AlignedBuffer::create(bytes));
-    if (slot != slots_.cloud) TAKT_RETURN_IF_ERROR(session_->bind_input(slot, inputs_memory_[slot].span()));
-  }
-  for (std::size_t slot = 0; slot < d.outputs.size(); ++slot) {
-    TAKT_ASSIGN(outputs_memory_.emplace_back(), memory::AlignedBuffer::create(d.tensors[d.outputs[slot]].bytes));
-    TAKT_RETURN_IF_ERROR(session_->bind_output(slot, outputs_memory_[slot].span()));
-    outputs_.push_back(outputs_memory_[slot].data());
-  }
-  objects_.resize(static_cast<std::size_t>(d.tensors[d.outputs[slots_.scores]].shape.dims[0]));
-  return {};
-}
-
 // A cloud of the layout that was promised when the plan was compiled; anything else is left out.
 void LidarNetwork::take(const StageJob& job) {
   usable_ = false;
-  session_->refresh_state();  // another variant may have run the last job
+  plan_.session().refresh_state();  // another variant may have run the last job
   const sensors::PointCloud* cloud = cloud_of(job.inputs[inputs_.sample]);
   if (cloud == nullptr || cloud->capacity != capacity_) return;
   const transport::ChunkHeader& header = *job.inputs[inputs_.sample].chunk.header;
   const std::span<const std::byte> payload(job.inputs[inputs_.sample].chunk.payload, header.payload_bytes);
-  if (!session_->bind_input(slots_.cloud, payload)) return;
+  if (!plan_.bind_input(0, payload)) return;
   place(job, *cloud, header.capture_ns);
   usable_ = true;
 }
@@ -172,19 +146,19 @@ void LidarNetwork::place(const StageJob& job, const sensors::PointCloud& cloud, 
     if (!(std::fabs(age_s) * 1e3 <= double{config_.ego_age_max_ms})) ego = nullptr;
   }
   const bool deskews = ego != nullptr && cloud.motion_compensated == 0;
-  *input<std::int32_t>(slots_.pose_count) = deskews ? static_cast<std::int32_t>(kPoses) : 0;
+  *plan_.input<std::int32_t>(slots_.pose_count) = deskews ? static_cast<std::int32_t>(kPoses) : 0;
   for (std::size_t i = 0; deskews && i < kPoses; ++i) {
-    double* const row = input<double>(slots_.poses) + 8 * i;
+    double* const row = plan_.input<double>(slots_.poses) + 8 * i;
     row[0] = kFirstPose_s + kPoseStep_s * static_cast<double>(i);
     const Pose pose = moved(*ego, age_s + row[0]);
     std::copy(pose.begin(), pose.end(), row + 1);
   }
   if (!slots_.stamp) return;
-  *input<std::int64_t>(*slots_.stamp) = stamp_ns;
+  *plan_.input<std::int64_t>(*slots_.stamp) = stamp_ns;
   Pose pose;
   pose.fill(std::numeric_limits<double>::quiet_NaN());  // nowhere: history is forgotten
   if (ego != nullptr) pose = moved(*ego, age_s);
-  std::copy(pose.begin(), pose.end(), input<double>(*slots_.pose));
+  std::copy(pose.begin(), pose.end(), plan_.input<double>(*slots_.pose));
 }
 
 void LidarNetwork::write(StageJob& job) {
@@ -192,12 +166,12 @@ void LidarNetwork::write(StageJob& job) {
   ListFacts facts;
   if (usable_) {
     counts_.add(outputs_);
-    const auto found = static_cast<std::size_t>(
-        std::clamp<std::int64_t>(*output<std::int32_t>(slots_.count), 0, static_cast<std::int64_t>(objects_.size())));
+    const auto found = static_cast<std::size_t>(std::clamp<std::int64_t>(*plan_.output<std::int32_t>(slots_.count), 0,
+                                                                         static_cast<std::int64_t>(objects_.size())));
     for (std::size_t i = 0; i < found; ++i) {
-      const float* const box = output<float>(slots_.boxes) + i * kernels::kBoxColumns;
-      const auto channel = static_cast<std::size_t>(output<std::int32_t>(slots_.classes)[i]);
-      const float score = output<float>(slots_.scores)[i];
+      const float* const box = plan_.output<float>(slots_.boxes) + i * kernels::kBoxColumns;
+      const auto channel = static_cast<std::size_t>(plan_.output<std::int32_t>(slots_.classes)[i]);
+      const float score = plan_.output<float>(slots_.scores)[i];
       if (!(score > config_.score_min) || channel >= spec_.model->classes.size()) continue;
       const std::optional<ObjectClass> meaning = spec_.model->classes[channel].meaning;
       if (!meaning) continue;
@@ -218,7 +192,7 @@ void LidarNetwork::write(StageJob& job) {
     const sensors::PointCloud& cloud = *cloud_of(job.inputs[inputs_.sample]);
     facts.input_points = std::min(cloud.count, cloud.capacity);
     for (const exec::CountLog::Counter& c : counts_.counters()) {
-      const auto value = static_cast<std::uint32_t>(std::max(output<std::int32_t>(c.slot)[c.element], 0));
+      const auto value = static_cast<std::uint32_t>(std::max(plan_.output<std::int32_t>(c.slot)[c.element], 0));
       if (c.name == "rejected[0]") facts.invalid_points = value;
       if (c.name == "boxes_dropped") facts.dropped = value;
     }
@@ -326,13 +300,8 @@ Result<std::unique_ptr<Stage>> create_lidar_network(const StageSpec& spec, const
   }
   const std::uint32_t capacity = spec.inputs[inputs.sample].sensor->capacity;
   TAKT_ASSIGN(const Slots slots, find_slots(spec, capacity));
-  exec::Placement placement;
-  placement.arena = spec.arena;
-  placement.state = spec.state;
-  TAKT_ASSIGN(auto session, exec::Session::create(spec.plan, placement));
-  auto stage = std::make_unique<LidarNetwork>(spec, inputs, config, slots, std::move(session));
-  TAKT_RETURN_IF_ERROR(stage->bind());
-  return stage;
+  TAKT_ASSIGN(StagePlan plan, StagePlan::create(spec, {{{slots.cloud}}, {}}));
+  return std::make_unique<LidarNetwork>(spec, inputs, config, slots, std::move(plan));
 }
 
 }  // namespace takt::pipeline

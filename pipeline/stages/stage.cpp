@@ -14,7 +14,8 @@ namespace takt::pipeline {
 
 namespace {
 
-// Variants of a network are its models. "classical" is camera_classical's "full" beside networks.
+// Of plain code; variants of a graph are its plans, by any name. "classical" is camera_classical's "full" beside
+// networks.
 const std::vector<std::string>& variants_of(const std::string& type) {
   static const std::vector<std::string> camera{"full", "lite", "classical"};
   static const std::vector<std::string> others{"full"};
@@ -36,6 +37,10 @@ Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNod
   }
   if (spec.type == "camera_network") return create_camera_network(spec, read_network_config(params));
   if (spec.type == "lidar_network") return create_lidar_network(spec, read_lidar_network_config(params));
+  if (spec.type == "fusion_tracker") {
+    read_fusion_model(params);  // its numbers are in the plan; errors are the document's
+    return create_fusion_tracker(spec);
+  }
   const std::vector<std::string>& variants = variants_of(spec.type);
   if (std::find(variants.begin(), variants.end(), spec.variant) == variants.end()) {
     return fail(Code::kConfiguration, "stage '" + spec.name + "' (" + spec.type + ") has no variant '" + spec.variant +
@@ -43,9 +48,7 @@ Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNod
   }
   if (spec.type == "camera_classical") return create_camera_classical(spec, read_camera_config(params));
   if (spec.type == "lidar_classical") return create_lidar_classical(spec, read_lidar_config(params));
-  if (spec.type == "radar_cluster") return create_radar_cluster(spec, read_radar_config(params));
-  read_fusion_model(params);  // its numbers are in the plan; errors are the document's
-  return create_fusion_tracker(spec);
+  return create_radar_cluster(spec, read_radar_config(params));
 }
 
 }  // namespace takt::pipeline

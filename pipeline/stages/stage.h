@@ -51,6 +51,9 @@ struct StageJob {
   std::byte* output = nullptr;
   bool repaired = false;  // out: a bad frame was repaired or left out by a stated rule
   bool failed = false;    // out: the stage's device refused the work or was lost; there is nothing to publish
+  // Out, of a job on a device: until the work was handed over, and from its first piece to its last by the device's
+  // clock.
+  Duration launch, on_device;
 };
 
 class Stage {
@@ -94,7 +97,7 @@ struct StageSpec {
   // camera_network, lidar_network: its plan, compiled for pictures of the camera in this format or for clouds of the
   // LiDAR, and the contract of its model.
   // fusion_tracker: its plan, compiled for its inputs and parameters.
-  // lidar_network, fusion_tracker: what survives its jobs, where variants share it.
+  // lidar_network, fusion_tracker: what survives its jobs, where variants share it, on the cores or on the device.
   std::shared_ptr<const plan::Plan> plan;
   std::shared_ptr<exec::StateStore> state;
   std::shared_ptr<const ModelContract> model;

@@ -13,13 +13,16 @@ constexpr std::size_t kMostWork = 4096;
 
 class FaultStream;
 
+std::atomic<std::uint64_t> numbers{0};
+thread_local std::uint64_t rejecting = 0;  // number of the device that refuses the next segment of this thread
+
 // Shared by the device and its streams.
 struct Shared {
   Faults faults;
   std::atomic<bool> held{false};
   std::atomic<const char*> lost_because{nullptr};
   std::atomic<std::uint64_t> made{0}, worked{0}, segments{0};
-  std::atomic<bool> reject{false};
+  const std::uint64_t number = numbers.fetch_add(1) + 1;  // of the device, in this process
 
   [[nodiscard]] const char* lost() const { return lost_because.load(std::memory_order_acquire); }
   // The first reason counts.
@@ -77,7 +80,9 @@ class FaultStream final : public Stream {
     return push({Work::kZero, to, nullptr, bytes, nullptr, 0, nullptr});
   }
   bool replay(Recording& recording, std::size_t segment) override {
-    if (++shared_.segments == shared_.faults.reject || shared_.reject.exchange(false)) return false;
+    const bool told = rejecting == shared_.number;
+    if (told) rejecting = 0;
+    if (++shared_.segments == shared_.faults.reject || told) return false;
     return push({Work::kReplay, nullptr, nullptr, 0, &recording, segment, nullptr});
   }
   void mark(Event& event) override {
@@ -209,7 +214,7 @@ class Fault final : public FaultDevice {
     return std::make_unique<FaultEvent>(shared_, std::move(inner));
   }
   void hold(bool on) override { shared_.held = on; }
-  void reject_next() override { shared_.reject = true; }
+  void reject_next() override { rejecting = shared_.number; }
   void lose(const char* reason) override { shared_.lose(reason); }
 
  private:

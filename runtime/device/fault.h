@@ -21,8 +21,9 @@ class FaultDevice : public Device {
 
   // While held no work is done, whoever polls: a kernel that hangs. wait() then loses the device, as a watchdog would.
   virtual void hold(bool on) = 0;
-  // Any thread. The next segment that is handed over is refused; the device is lost.
+  // The next segment that the calling thread hands over is refused: of two stages of a device the one that was meant.
   virtual void reject_next() = 0;
+  // Any thread.
   virtual void lose(const char* reason) = 0;
 };
 

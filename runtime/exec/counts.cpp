@@ -26,7 +26,7 @@ CountLog::CountLog(const plan::Plan& plan) {
   values_.resize(kFrames * counters_.size());
 }
 
-void CountLog::add(std::span<std::byte* const> outputs) {
+void CountLog::add(std::span<const std::byte* const> outputs) {
   std::int32_t* const row = values_.data() + (jobs_ % kFrames) * counters_.size();
   for (std::size_t i = 0; i < counters_.size(); ++i) {
     Counter& c = counters_[i];

@@ -30,7 +30,7 @@ class CountLog {
   explicit CountLog(const plan::Plan& plan);
 
   // A job is complete: `outputs` are the bound buffers, by slot.
-  void add(std::span<std::byte* const> outputs);
+  void add(std::span<const std::byte* const> outputs);
 
   [[nodiscard]] std::span<const Counter> counters() const { return counters_; }
   [[nodiscard]] std::uint64_t jobs() const { return jobs_; }

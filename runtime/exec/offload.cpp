@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <mutex>
 #include <utility>
 
 namespace takt::exec {
@@ -13,6 +14,17 @@ void nap() {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, nullptr);
 }
 
+bool aligned(const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % plan::kAlignment == 0; }
+
+// What hangs, until the process ends. Never destroyed, but not lost either.
+template <class Work>
+void leave_behind(std::unique_ptr<Work> work) {
+  static std::mutex mutex;
+  static auto* const left = new std::vector<std::unique_ptr<Work>>;
+  const std::lock_guard lock(mutex);
+  left->push_back(std::move(work));
+}
+
 }  // namespace
 
 Status Accelerator::lend(std::span<std::byte> block) {
@@ -21,7 +33,7 @@ Status Accelerator::lend(std::span<std::byte> block) {
   return {};
 }
 
-const std::byte* Accelerator::find(std::span<const std::byte> bytes) const {
+std::byte* Accelerator::find(std::span<const std::byte> bytes) const {
   for (const auto& block : lent_) {
     const std::byte* const begin = block->host();
     if (bytes.data() < begin || bytes.data() + bytes.size() > begin + block->bytes()) continue;
@@ -30,108 +42,174 @@ const std::byte* Accelerator::find(std::span<const std::byte> bytes) const {
   return nullptr;
 }
 
-Result<Offload::Buffer> Offload::make_buffer(std::uint64_t bytes) const {
+Result<Offload::Buffer> Offload::make_buffer(Accelerator& accelerator, std::uint64_t bytes) {
   Buffer out;
-  TAKT_ASSIGN(out.shared, accelerator_->device().allocate_shared(bytes));
+  TAKT_ASSIGN(out.shared, accelerator.device().allocate_shared(bytes));
   out.host = {out.shared->host(), bytes};
   out.device = out.shared->data();
-  if (accelerator_->exchange() == Exchange::kCopies) {
-    TAKT_ASSIGN(out.own, accelerator_->device().allocate(bytes));
+  if (accelerator.exchange() == Exchange::kCopies) {
+    TAKT_ASSIGN(out.own, accelerator.device().allocate(bytes));
     out.device = out.own->data();
   }
   return out;
 }
 
 Result<std::unique_ptr<Offload>> Offload::create(const std::shared_ptr<const plan::Plan>& plan,
-                                                 std::shared_ptr<Accelerator> accelerator,
-                                                 std::span<const std::size_t> chunks, std::shared_ptr<StateStore> state,
+                                                 std::shared_ptr<Accelerator> accelerator, const Chunks& chunks,
+                                                 std::shared_ptr<StateStore> state,
                                                  std::span<const std::size_t> segments) {
   device::Device& device = accelerator->device();
-  std::unique_ptr<Offload> out(new Offload(std::move(accelerator)));
+  std::unique_ptr<Offload> out(new Offload);
+  Work& work = *out->work_;
+  work.accelerator = std::move(accelerator);
   Placement placement;
   placement.device = &device;
   placement.state = std::move(state);
   placement.segments = segments;
-  TAKT_ASSIGN(out->session_, Session::create(plan, placement));
+  TAKT_ASSIGN(work.session, Session::create(plan, placement));
   const plan::Description& d = plan->description();
-  for (const std::size_t slot : chunks) {
-    ChunkInput& chunk = out->chunks_.emplace_back();
-    chunk.slot = slot;
-    chunk.bytes = d.tensors[d.inputs[slot]].bytes;
-    // In place it is for bytes that were not lent: profiling feeds stages from memory of its own.
-    TAKT_ASSIGN(chunk.buffer, device.allocate(chunk.bytes));
-  }
-  out->inputs_.resize(d.inputs.size());
+  // In place the buffer is for bytes that were not lent (profiling works in memory of its own), and for inputs that are
+  // not there.
+  const auto add = [&device, &d](std::span<const std::size_t> slots, const std::vector<std::uint32_t>& tensors,
+                                 std::vector<Chunk>& to) -> Status {
+    for (const std::size_t slot : slots) {
+      Chunk& chunk = to.emplace_back();
+      chunk.slot = slot;
+      chunk.bytes = d.tensors[tensors[slot]].bytes;
+      TAKT_ASSIGN(chunk.buffer, device.allocate(chunk.bytes));
+    }
+    return {};
+  };
+  TAKT_RETURN_IF_ERROR(add(chunks.inputs, d.inputs, work.in));
+  TAKT_RETURN_IF_ERROR(add(chunks.outputs, d.outputs, work.out));
+  const auto is_one_of = [](std::span<const std::size_t> slots, std::size_t slot) {
+    return std::find(slots.begin(), slots.end(), slot) != slots.end();
+  };
+  work.inputs.resize(d.inputs.size());
   for (std::size_t slot = 0; slot < d.inputs.size(); ++slot) {
-    bool is_chunk = false;
-    for (const std::size_t own : chunks) is_chunk = is_chunk || own == slot;
-    if (is_chunk) continue;
-    Buffer& input = out->inputs_[slot];
-    TAKT_ASSIGN(input, out->make_buffer(d.tensors[d.inputs[slot]].bytes));
-    TAKT_RETURN_IF_ERROR(out->session_->bind_input(slot, {input.device, input.host.size()}));
+    if (is_one_of(chunks.inputs, slot)) continue;
+    Buffer& input = work.inputs[slot];
+    TAKT_ASSIGN(input, make_buffer(*work.accelerator, d.tensors[d.inputs[slot]].bytes));
+    TAKT_RETURN_IF_ERROR(work.session->bind_input(slot, {input.device, input.host.size()}));
   }
+  work.outputs.resize(d.outputs.size());
   for (std::size_t slot = 0; slot < d.outputs.size(); ++slot) {
-    TAKT_ASSIGN(Buffer output, out->make_buffer(d.tensors[d.outputs[slot]].bytes));
-    TAKT_RETURN_IF_ERROR(out->session_->bind_output(slot, {output.device, output.host.size()}));
-    out->outputs_.push_back(std::move(output));
+    if (is_one_of(chunks.outputs, slot)) continue;
+    Buffer& output = work.outputs[slot];
+    TAKT_ASSIGN(output, make_buffer(*work.accelerator, d.tensors[d.outputs[slot]].bytes));
+    TAKT_RETURN_IF_ERROR(work.session->bind_output(slot, {output.device, output.host.size()}));
   }
-  TAKT_ASSIGN(out->begin_, device.event());
-  TAKT_ASSIGN(out->end_, device.event());
-  TAKT_ASSIGN(out->stream_, device.stream(0, 0));
+  TAKT_ASSIGN(work.begin, device.event());
+  TAKT_ASSIGN(work.end, device.event());
+  TAKT_ASSIGN(work.stream, device.stream(0, 0));
   return out;
 }
 
 Offload::~Offload() {
-  if (end_ != nullptr) end_->wait();
+  const Duration patience = lost() != nullptr ? Duration{} : work_->accelerator->patience();
+  if (!settle(patience)) leave_behind(std::move(work_));
+}
+
+bool Offload::settle(Duration limit) const {
+  if (work_->end == nullptr) return true;
+  const HostTime until = host_now() + limit;
+  while (work_->end->poll() == device::Progress::kPending) {
+    if (host_now() >= until) return false;
+    nap();
+  }
+  return true;
 }
 
 bool Offload::copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   copied_bytes_ += bytes;
-  return stream_->copy(to, from, bytes);
+  return work_->stream->copy(to, from, bytes);
 }
 
-bool Offload::hand_over(std::span<const std::span<const std::byte>> chunks) {
-  const bool copies = accelerator_->exchange() == Exchange::kCopies;
-  for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    const ChunkInput& input = chunks_[i];
-    if (chunks[i].size() < input.bytes) return false;
-    const std::span<const std::byte> bytes = chunks[i].first(input.bytes);
-    const std::byte* there = copies ? nullptr : accelerator_->find(bytes);
-    if (there == nullptr) {
-      std::byte* const buffer = input.buffer->data();
-      if (!copy(buffer, bytes.data(), bytes.size())) return false;
-      there = buffer;
+bool Offload::bind_inputs(std::span<const std::span<const std::byte>> chunks) {
+  const bool copies = work_->accelerator->exchange() == Exchange::kCopies;
+  for (std::size_t i = 0; i < work_->in.size(); ++i) {
+    const Chunk& input = work_->in[i];
+    const std::byte* there = input.buffer->data();
+    if (!chunks[i].empty()) {
+      if (chunks[i].size() < input.bytes) return false;
+      const std::span<const std::byte> bytes = chunks[i].first(input.bytes);
+      const std::byte* const lent = copies ? nullptr : work_->accelerator->find(bytes);
+      if (lent != nullptr) {
+        there = lent;
+      } else if (!copy(input.buffer->data(), bytes.data(), bytes.size())) {
+        return false;
+      }
     }
-    if (!session_->bind_input(input.slot, {there, bytes.size()})) return false;
+    if (!work_->session->bind_input(input.slot, {there, input.bytes})) return false;
   }
-  for (const Buffer& input : inputs_) {
-    if (input.own != nullptr && !copy(input.device, input.shared->data(), input.host.size())) return false;
+  return true;
+}
+
+bool Offload::bind_outputs(std::span<const std::span<std::byte>> chunks) {
+  const bool copies = work_->accelerator->exchange() == Exchange::kCopies;
+  for (std::size_t i = 0; i < work_->out.size(); ++i) {
+    const Chunk& output = work_->out[i];
+    if (chunks[i].size() < output.bytes || !aligned(chunks[i].data())) return false;
+    std::byte* const lent = copies ? nullptr : work_->accelerator->find(chunks[i].first(output.bytes));
+    if (!work_->session->bind_output(output.slot, {lent != nullptr ? lent : output.buffer->data(), output.bytes})) {
+      return false;
+    }
   }
-  for (std::size_t segment = 0; segment < session_->segments(); ++segment) {
-    if (!session_->submit(*stream_, segment)) return false;
+  return true;
+}
+
+bool Offload::copy_back(std::span<const std::span<std::byte>> chunks) {
+  const bool copies = work_->accelerator->exchange() == Exchange::kCopies;
+  for (std::size_t i = 0; i < work_->out.size(); ++i) {
+    const Chunk& output = work_->out[i];
+    if (!copies && work_->accelerator->find(chunks[i].first(output.bytes)) != nullptr) continue;
+    if (!copy(chunks[i].data(), output.buffer->data(), output.bytes)) return false;
   }
-  for (const Buffer& output : outputs_) {
+  for (const Buffer& output : work_->outputs) {
     if (output.own != nullptr && !copy(output.shared->data(), output.device, output.host.size())) return false;
   }
   return true;
 }
 
-Offload::Outcome Offload::run(std::span<const std::span<const std::byte>> chunks) {
-  const HostTime start = host_now();
-  stream_->mark(*begin_);
-  const bool taken = hand_over(chunks);
-  stream_->mark(*end_);
-  longest_launch_ = std::max(longest_launch_, host_now() - start);
-  device::Progress progress = end_->poll();
-  while (progress == device::Progress::kPending) {
-    nap();
-    progress = end_->poll();
+bool Offload::hand_over(std::span<const std::span<const std::byte>> inputs,
+                        std::span<const std::span<std::byte>> outputs) {
+  if (inputs.size() != work_->in.size() || outputs.size() != work_->out.size()) return false;
+  if (!bind_inputs(inputs) || !bind_outputs(outputs)) return false;
+  for (const Buffer& input : work_->inputs) {
+    if (input.own != nullptr && !copy(input.device, input.shared->data(), input.host.size())) return false;
   }
-  session_->poll();
-  if (progress == device::Progress::kLost || accelerator_->device().lost() != nullptr) return Outcome::kLost;
-  if (!taken) return Outcome::kRefused;
-  longest_on_device_ = std::max(longest_on_device_, end_->since(*begin_));
-  return Outcome::kDone;
+  for (std::size_t segment = 0; segment < session().segments(); ++segment) {
+    if (!session().submit(*work_->stream, segment)) return false;
+  }
+  return copy_back(outputs);
+}
+
+Offload::Outcome Offload::run(std::span<const std::span<const std::byte>> inputs,
+                              std::span<const std::span<std::byte>> outputs) {
+  using device::Progress;
+  launch_ = on_device_ = {};
+  if (lost() != nullptr) return Outcome::kLost;
+  const HostTime start = host_now();
+  work_->stream->mark(*work_->begin);
+  const bool taken = hand_over(inputs, outputs);
+  work_->stream->mark(*work_->end);
+  const HostTime handed_over = host_now();
+  launch_ = handed_over - start;
+  longest_launch_ = std::max(longest_launch_, launch_);
+  Progress progress = work_->end->poll();
+  while (progress == Progress::kPending && lost() == nullptr) {
+    if (host_now() - handed_over > work_->accelerator->patience()) work_->accelerator->give_up();
+    nap();
+    progress = work_->end->poll();
+  }
+  session().poll();
+  if (progress != Progress::kDone || lost() != nullptr) {
+    if (in_flight()) session().leave_state();
+    return Outcome::kLost;
+  }
+  on_device_ = work_->end->since(*work_->begin);
+  longest_on_device_ = std::max(longest_on_device_, on_device_);
+  return taken ? Outcome::kDone : Outcome::kRefused;
 }
 
 }  // namespace takt::exec

@@ -1,12 +1,13 @@
 // Jobs of a plan on a device that works beside the caller, from host memory to host memory: what a stage needs of a
 // GPU.
 //
-//   in place  chunk ---------------------> segments ---------------------> results      one memory (Orin)
-//   copies    chunk --copy--> inputs --> segments --> results --copy--> results         a GPU with memory of its own
+//   in place  chunk ---------------------> segments ---------------------> chunk, results    one memory (Orin)
+//   copies    chunk --copy--> inputs --> segments --> outputs --copy--> chunk, results       a GPU with its own memory
 //
-// In place, a kernel reads the chunk where its producer wrote it, through host memory that the device was shown once.
+// In place, kernels read and write chunks where they lie, through host memory that the device was shown once.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,56 +26,84 @@ namespace takt::exec {
 enum class Exchange : std::uint8_t { kInPlace, kCopies };
 
 // A device as the stages of a run share it, and the host memory that it was shown. Made and filled before the run;
-// find() is for any thread.
+// find(), lost() and give_up() are for any thread.
 class Accelerator {
  public:
-  Accelerator(std::shared_ptr<device::Device> device, Exchange exchange)
-      : device_(std::move(device)), exchange_(exchange) {}
+  // A job that has not ended `patience` after it was handed over hangs, and the device is given up: a kernel that never
+  // ends is a loss that no call reports.
+  Accelerator(std::shared_ptr<device::Device> device, Exchange exchange, Duration patience = seconds(2))
+      : device_(std::move(device)), exchange_(exchange), patience_(patience) {}
 
   [[nodiscard]] device::Device& device() const { return *device_; }
   [[nodiscard]] Exchange exchange() const { return exchange_; }
+  [[nodiscard]] Duration patience() const { return patience_; }
+  // nullptr while the device works, otherwise why it does no more. For good.
+  [[nodiscard]] const char* lost() const {
+    if (const char* reason = device_->lost()) return reason;
+    return given_up_.load(std::memory_order_acquire)
+               ? "a job hangs: it had not ended when nobody waited for it any more"
+               : nullptr;
+  }
+  void give_up() { given_up_.store(true, std::memory_order_release); }
 
-  // Memory that inputs will lie in (the segments of chunks). It outlives the accelerator. Errors of import_host().
+  // Memory that chunks will lie in. It outlives the accelerator. Errors of import_host().
   Status lend(std::span<std::byte> block);
   // Where the device sees these bytes; nullptr when they lie in no block that was lent.
-  [[nodiscard]] const std::byte* find(std::span<const std::byte> bytes) const;
+  [[nodiscard]] std::byte* find(std::span<const std::byte> bytes) const;
 
  private:
   std::shared_ptr<device::Device> device_;
   Exchange exchange_;
+  Duration patience_;
+  std::atomic<bool> given_up_{false};
   std::vector<std::unique_ptr<device::Memory>> lent_;
 };
 
 // One thread at a time. After creation nothing is allocated.
 class Offload {
  public:
-  // `chunks`: slots of the inputs that come as bytes of the caller, job by job; for the others there is input().
-  // `state`: shared with other sessions of the stage, on the same device; nullptr: one of its own. `segments`: steps
-  // with which further segments begin, ascending. Errors of Session::create and of the device.
+  // What comes and goes with the bytes of the caller, job by job: slots of inputs, and of outputs. For the others there
+  // is input() and output().
+  struct Chunks {
+    std::span<const std::size_t> inputs, outputs;
+  };
+  // `state`: shared with other sessions of the stage, seen by the same device; nullptr: one of its own. `segments`:
+  // steps with which further segments begin, ascending. Errors of Session::create and of the device.
   static Result<std::unique_ptr<Offload>> create(const std::shared_ptr<const plan::Plan>& plan,
-                                                 std::shared_ptr<Accelerator> accelerator,
-                                                 std::span<const std::size_t> chunks,
+                                                 std::shared_ptr<Accelerator> accelerator, const Chunks& chunks,
                                                  std::shared_ptr<StateStore> state = nullptr,
                                                  std::span<const std::size_t> segments = {});
-  ~Offload();  // waits for a job in flight
+  // Waits for a job in flight, but no longer than the accelerator's patience: what a job that hangs may still touch,
+  // the device included, is then left behind for as long as the process lives.
+  ~Offload();
 
-  [[nodiscard]] Session& session() const { return *session_; }
+  [[nodiscard]] Session& session() const { return *work_->session; }
   // Host memory: of an input that is no chunk, to be filled before run(); of an output, valid after a job that is done.
-  [[nodiscard]] std::span<std::byte> input(std::size_t slot) const { return inputs_[slot].host; }
-  [[nodiscard]] std::span<const std::byte> output(std::size_t slot) const { return outputs_[slot].host; }
+  [[nodiscard]] std::span<std::byte> input(std::size_t slot) const { return work_->inputs[slot].host; }
+  [[nodiscard]] std::span<const std::byte> output(std::size_t slot) const { return work_->outputs[slot].host; }
 
   enum class Outcome : std::uint8_t {
     kDone,
     kRefused,  // by the device, or a chunk that is too small or not at a multiple of 64: this job has no output
-    kLost,     // the device is
+    kLost,     // the device is, or this job hangs
   };
-  // A whole job: copies where they are needed, submits, polls until the end. `chunks`: in the order of create(), in use
-  // until it returns. It returns when nothing of the job is in flight any more, or the device is lost: whoever waits
-  // for it keeps chunk, arena and state in quarantine.
-  Outcome run(std::span<const std::span<const std::byte>> chunks);
+  // A whole job: copies where they are needed, submits, polls until the end. Chunks in the order of create(), in use
+  // until it returns; an input without bytes is one that the plan does not read in this job. It returns when nothing of
+  // the job is in flight any more, or the device is lost: whoever waits for it keeps chunks, arena and state in
+  // quarantine. What in_flight() says then is for good: output chunks stay out of use, and the half of the state that
+  // the job was to write is left to it.
+  Outcome run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs = {});
+  [[nodiscard]] bool in_flight() const { return session().in_flight(); }
+  // Why its device does no more; nullptr: it does.
+  [[nodiscard]] const char* lost() const { return work_->accelerator->lost(); }
+  // Waits until nothing of its jobs is in flight, at most so long. False: a job hangs. Not for timed threads.
+  [[nodiscard]] bool settle(Duration limit) const;
 
-  // The longest of all jobs: until everything was handed over, by the host's clock; between its first and last piece of
-  // work, by the device's.
+  // Of the last job: until everything was handed over, by the host's clock; between its first and last piece of work,
+  // by the device's (zero for a job that did not end).
+  [[nodiscard]] Duration launch() const { return launch_; }
+  [[nodiscard]] Duration on_device() const { return on_device_; }
+  // The longest of all jobs.
   [[nodiscard]] Duration longest_launch() const { return longest_launch_; }
   [[nodiscard]] Duration longest_on_device() const { return longest_on_device_; }
   // Between chunks or results and buffers of the device, in all jobs.
@@ -87,25 +116,32 @@ class Offload {
     std::span<std::byte> host;
     std::byte* device = nullptr;
   };
-  struct ChunkInput {
+  struct Chunk {
     std::size_t slot = 0;
     std::uint64_t bytes = 0;
-    std::unique_ptr<device::Memory> buffer;  // where chunks are copied
+    std::unique_ptr<device::Memory> buffer;  // of the device, where chunks are copied to or from
+  };
+  // All that a job in flight touches.
+  struct Work {
+    std::shared_ptr<Accelerator> accelerator;
+    std::unique_ptr<Session> session;
+    std::vector<Chunk> in, out;
+    std::vector<Buffer> inputs, outputs;  // by slot
+    std::unique_ptr<device::Event> begin, end;
+    std::unique_ptr<device::Stream> stream;  // last: its destruction waits for work on what stands above
   };
 
-  explicit Offload(std::shared_ptr<Accelerator> accelerator) : accelerator_(std::move(accelerator)) {}
-  Result<Buffer> make_buffer(std::uint64_t bytes) const;
+  Offload() = default;
+  static Result<Buffer> make_buffer(Accelerator& accelerator, std::uint64_t bytes);
   bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes);
-  bool hand_over(std::span<const std::span<const std::byte>> chunks);
+  bool hand_over(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+  bool bind_inputs(std::span<const std::span<const std::byte>> chunks);
+  bool bind_outputs(std::span<const std::span<std::byte>> chunks);
+  bool copy_back(std::span<const std::span<std::byte>> chunks);
 
-  std::shared_ptr<Accelerator> accelerator_;
-  std::unique_ptr<Session> session_;
-  std::vector<ChunkInput> chunks_;
-  std::vector<Buffer> inputs_, outputs_;  // by slot
-  std::unique_ptr<device::Event> begin_, end_;
-  std::unique_ptr<device::Stream> stream_;  // last: its destruction waits for work on what stands above
+  std::unique_ptr<Work> work_ = std::make_unique<Work>();
   std::uint64_t copied_bytes_ = 0;
-  Duration longest_launch_, longest_on_device_;
+  Duration launch_, on_device_, longest_launch_, longest_on_device_;
 };
 
 }  // namespace takt::exec

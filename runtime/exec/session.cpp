@@ -51,7 +51,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Pla
     session->arena_ = placement.arena.data();
   }
   if (placement.state) {
-    TAKT_RETURN_IF_ERROR(placement.state->accepts(*plan));
+    TAKT_RETURN_IF_ERROR(placement.state->accepts(*plan, device));
     session->state_ = placement.state;
   } else {
     TAKT_ASSIGN(session->state_, StateStore::create(plan, device));
@@ -277,14 +277,12 @@ void Session::publish() {
 void Session::refresh_state() {
   const std::size_t previous = inputs_.size() + outputs_.size(), next = previous + state_->size();
   for (std::size_t i = 0; i < state_->size(); ++i) {
-    recording_->bind(previous + i, state_->previous(i));
-    recording_->bind(next + i, state_->next(i));
+    recording_->bind(previous + i, state_->previous(i, *device_));
+    recording_->bind(next + i, state_->next(i, *device_));
   }
 }
 
-std::span<const std::byte> Session::state(std::size_t index) const {
-  return {state_->previous(index), state_->bytes(index)};
-}
+std::span<const std::byte> Session::state(std::size_t index) const { return state_->published(index); }
 
 std::span<const std::byte> Session::tensor(std::uint32_t index) const {
   const plan::Tensor& t = plan_->description().tensors[index];
@@ -295,8 +293,8 @@ std::span<const std::byte> Session::tensor(std::uint32_t index) const {
     case Storage::kWeights: base = weights_[t.slot]->host(); break;
     case Storage::kInput: base = inputs_[t.slot].data; break;
     case Storage::kOutput: base = outputs_[t.slot].data; break;
-    case Storage::kStatePrevious: base = state_->previous(t.slot); break;
-    case Storage::kStateNext: base = state_->next(t.slot); break;
+    case Storage::kStatePrevious: base = state_->previous(t.slot, *device_); break;
+    case Storage::kStateNext: base = state_->next(t.slot, *device_); break;
   }
   if (base == nullptr) return {};
   return {base + t.offset, t.bytes};

@@ -99,13 +99,17 @@ class Session {
   // Of all that was submitted; kDone when nothing was. While it says kPending, bound buffers, arena and next state are
   // in quarantine: the device may still read and write them. kLost is for good, and so is the quarantine then.
   device::Progress poll();
+  // As poll() last saw it.
+  [[nodiscard]] bool in_flight() const { return in_flight_; }
+  // Of a device that was lost: leaves it the half of the state that the job in flight was to write.
+  void leave_state() { state_->leave_next(); }
 
   // Makes the half of the state that this job wrote the one that the next job reads. A job that was given up does not
   // publish: the state stays at its last published half. Does nothing while a job is in flight, refused or lost.
   void publish();
   // After another session of the same state has published: this one reads what that one wrote. Cheap.
   void refresh_state();
-  // The half published last, where the host sees the device's memory.
+  // The half published last, as the host sees it.
   [[nodiscard]] std::span<const std::byte> state(std::size_t index) const;
 
   // What lies in the bytes of a tensor of the plan now, as stored (blocked layouts too); empty where the host does not

@@ -10,17 +10,19 @@ Result<std::shared_ptr<StateStore>> StateStore::create(std::shared_ptr<const pla
   std::shared_ptr<StateStore> store(new StateStore);
   const plan::Description& d = plan->description();
   store->plan_ = plan;
+  store->device_ = &device;
   if (d.states.empty()) return store;
+  if (!device.properties().callers_run) store->blocks_ = 3;
   std::uint64_t bytes = 0;
-  for (const plan::State& state : d.states) bytes += 2 * round_up(state.bytes, plan::kAlignment);
-  TAKT_ASSIGN(store->memory_, device.allocate(bytes));
-  std::byte* next = store->memory_->data();
+  for (const plan::State& state : d.states) bytes += store->blocks_ * round_up(state.bytes, plan::kAlignment);
+  TAKT_ASSIGN(store->memory_, device.allocate_shared(bytes));
+  std::uint64_t at = 0;
   for (const plan::State& state : d.states) {
     Tensor& tensor = store->states_.emplace_back();
     tensor.bytes = state.bytes;
-    for (std::byte*& half : tensor.halves) {
-      half = next;
-      next += round_up(state.bytes, plan::kAlignment);
+    for (std::size_t b = 0; b < store->blocks_; ++b) {
+      tensor.blocks[b] = {store->memory_->data() + at, store->memory_->host() + at};
+      at += round_up(state.bytes, plan::kAlignment);
     }
     if (state.initial != plan::kNone) {
       TAKT_ASSIGN(tensor.initial, device.constants(plan->section(state.initial)));
@@ -32,7 +34,11 @@ Result<std::shared_ptr<StateStore>> StateStore::create(std::shared_ptr<const pla
   return store;
 }
 
-Status StateStore::accepts(const plan::Plan& plan) const {
+Status StateStore::accepts(const plan::Plan& plan, const device::Device& device) const {
+  if (!states_.empty() && &device != device_ && !device.properties().callers_run) {
+    return fail(Code::kConfiguration, "device " + device.properties().name +
+                                          " does not see the state, which was made for " + device_->properties().name);
+  }
   const plan::Description& ours = plan_->description();
   const plan::Description& its = plan.description();
   const auto refuse = [&](const std::string& what) {
@@ -54,15 +60,22 @@ Status StateStore::accepts(const plan::Plan& plan) const {
   return {};
 }
 
+void StateStore::leave_next() {
+  if (left_ || blocks_ < 3) return;
+  left_ = true;
+  next_.store(3 - previous_.load(std::memory_order_relaxed) - next_.load(std::memory_order_relaxed),
+              std::memory_order_relaxed);
+}
+
 Status StateStore::reset() {
-  published_ = 0;
   if (states_.empty()) return {};
   for (const Tensor& tensor : states_) {
-    for (std::byte* half : tensor.halves) {
+    for (std::size_t b = 0; b < blocks_; ++b) {
+      std::byte* const block = tensor.blocks[b].device;
       if (tensor.initial) {
-        stream_->copy(half, tensor.initial->data(), tensor.bytes);
+        stream_->copy(block, tensor.initial->data(), tensor.bytes);
       } else {
-        stream_->zero(half, tensor.bytes);
+        stream_->zero(block, tensor.bytes);
       }
     }
   }

@@ -70,7 +70,7 @@ Status SwappableSession::judge(const plan::Plan& plan, const PlanBudget& budget)
   };
   if (current_ != nullptr) {
     TAKT_RETURN_IF_ERROR(keeps_interface(current_->plan(), plan));
-    TAKT_RETURN_IF_ERROR(state_->accepts(plan));
+    TAKT_RETURN_IF_ERROR(state_->accepts(plan, *device_));
   }
   if (d.arena_bytes > reserve_.arena_bytes) {
     return refuse("its arena has " + std::to_string(d.arena_bytes) + " bytes, reserved are " +

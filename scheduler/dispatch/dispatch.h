@@ -119,8 +119,9 @@ class StageHost {
   virtual void publish(const Job& job, JobRecord& record) = 0;
   // Dispatcher thread: the output is not wanted any more. Also called after latch() returned false.
   virtual void discard(const Job& job) = 0;
-  // Dispatcher thread, after publish or discard: inputs may be let go.
-  virtual void finish(const Job& job) = 0;
+  // Dispatcher thread, after publish or discard: inputs may be let go. Adds to the record what only the host knows of
+  // the job: its times on a device.
+  virtual void finish(const Job& job, JobRecord& record) = 0;
 };
 
 // What the watchdog saw, at the end of a hyperperiod and when a dispatcher is behind the table.

@@ -135,7 +135,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   const bool runs = host_.latch(job_, patience, record_);
   if (!runs) {
     host_.discard(job_);
-    host_.finish(job_);
+    host_.finish(job_, record_);
     let_go(first);
     if (plan.arena != nullptr) plan.arena->give_back();
     give_back();
@@ -305,7 +305,7 @@ void StageRun::discard() {
 }
 
 void StageRun::close() {
-  host_.finish(job_);
+  host_.finish(job_, record_);
   for (const auto& worker : workers_) {
     record_.cpu_ns += worker->cost.cpu_ns;
     charge(worker->cost);
@@ -358,7 +358,7 @@ std::vector<int> StageRun::abandon(TableTime start, TableTime now) {
   record_.completion = now.ns;
   record_.flags |= kFlagStuck | kFlagIsolated;
   discard();
-  host_.finish(job_);
+  host_.finish(job_, record_);
   classify(record_, limits());
   return left;
 }

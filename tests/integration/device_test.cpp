@@ -1,7 +1,13 @@
-// The shipped pipeline with its network on a device beside the cores: CUDA plans through the harness, byte for byte
-// what the cores compute, whichever way chunks get there.
+// The shipped pipeline with its graphs on a device beside the cores: CUDA plans through the harness, byte for byte what
+// the cores compute, whichever way chunks get there.
 #include <gmock/gmock.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
 
 #include "kernels/cuda/table.h"
 #include "pipeline/report/verdict.h"
@@ -14,22 +20,29 @@
 namespace takt::test {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
 
-constexpr std::uint64_t kHyperperiods = 4;  // twelve pictures
+constexpr std::uint64_t kHyperperiods = 4;  // twelve pictures, eight track lists
 
 std::shared_ptr<device::Device> harness() {
   return device::CudaHost::create(kernels::cuda::simt::launch_of, {.seed = 1});
 }
 
-pipeline::PipelineConfig loaded(std::shared_ptr<device::Device> device, exec::Exchange exchange) {
-  auto config = pipeline::load_pipeline(kPipeline, {}, {std::move(device), kernels::Target::kCudaSm87, exchange});
+pipeline::PipelineConfig loaded(std::shared_ptr<device::Device> device, exec::Exchange exchange,
+                                const std::string& file = kPipeline) {
+  auto config = pipeline::load_pipeline(file, {}, {std::move(device), kernels::Target::kCudaSm87, exchange});
   EXPECT_TRUE(config) << config.error().message;
   return config ? *std::move(config) : pipeline::PipelineConfig{};
 }
 
-pipeline::RunData run(const pipeline::PipelineConfig& config, transport::Backend backend = transport::Backend::kLocal) {
+pipeline::RunData run(const pipeline::PipelineConfig& config, transport::Backend backend = transport::Backend::kLocal,
+                      const pipeline::FaultPlan* faults = nullptr) {
   pipeline::RunOptions options = lockstep(kDrive, backend);
+  options.faults = faults;
   options.max_hyperperiods = kHyperperiods;
   auto data = pipeline::run_pipeline(config, admitted(config.problem), options);
   EXPECT_TRUE(data) << data.error().message;
@@ -102,9 +115,8 @@ TEST_F(OnDevice, ChunksReadInPlaceGiveTheBytesOfTheCores) {
   const auto stage = static_cast<std::uint32_t>(camera(config));
   EXPECT_GE(matched(*on_cores, data, stage), 5U);
   EXPECT_GE(matched(data, *on_cores, stage), 5U);
-  EXPECT_THAT(notes_of(data),
-              HasSubstr("networks ran on device cuda-host (plans for cuda:sm_87), which reads chunks in "
-                        "place: 0 bytes copied"));
+  EXPECT_THAT(notes_of(data), HasSubstr("graphs ran on device cuda-host (plans for cuda:sm_87), which reads chunks in "
+                                        "place: 0 bytes copied"));
 }
 
 TEST_F(OnDevice, SoDoTheSegmentsOfIceoryx) {
@@ -119,6 +131,117 @@ TEST_F(OnDevice, SoDoCopiesOfChunks) {
   expect_equal(data);
   EXPECT_THAT(notes_of(data), HasSubstr("works on copies of chunks: "));
   EXPECT_THAT(notes_of(data), ::testing::Not(HasSubstr(": 0 bytes copied")));
+}
+
+// By stage: whether its jobs have times of a device.
+std::map<std::string, bool> on_device(const pipeline::RunData& data) {
+  std::map<std::string, bool> out;
+  for (const sched::JobRecord& record : data.records) {
+    if (record.published == 0) continue;
+    EXPECT_EQ(record.launch_ns > 0, record.device_ns > 0);
+    out[data.problem.stages[record.stage].name] |= record.device_ns > 0;
+  }
+  return out;
+}
+
+// The shipped pipeline with a small pillar network on its LiDAR, and fusion on the cores where `fusion` says so.
+class LidarPipeline : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) / ("takt-device-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    std::string model = file_text(project("configs/models/lidar_pillars.yaml"));
+    replace(model, "pillar_m: [0.32, 0.32]", "pillar_m: [3.2, 3.2]");
+    replace(model, "pillars: 20000", "pillars: 400");
+    replace(model, "boxes: 200", "boxes: 30");
+    std::ofstream(folder_ / "model.yaml") << model;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string file(const std::string& fusion = "") const {
+    std::string text = file_text(kPipeline);
+    replace(text, "../", project("configs/"));
+    replace(text, "type: lidar_classical", "type: lidar_network");
+    replace(text, "- name: full\n        budgets: [{ cores: 1, ms: 10 }, { cores: 2, ms: 10 }]",
+            "- { name: full, model: model.yaml, budgets: [{ cores: 1, ms: 20 }] }");
+    replace(text, "{ name: full, budgets: [{ cores: 1, ms: 4 }] }",
+            "{ name: full, " + fusion + "budgets: [{ cores: 1, ms: 4 }] }");
+    const std::string path = (folder_ / "pipeline.yaml").string();
+    std::ofstream(path) << text;
+    return path;
+  }
+
+ private:
+  static std::string file_text(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  static void replace(std::string& text, const std::string& what, const std::string& by) {
+    std::size_t at = text.find(what);
+    EXPECT_NE(at, std::string::npos) << what;
+    for (; at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(LidarPipeline, AllGraphsRunOnTheDeviceAndGiveTheBytesOfTheCores) {
+  const pipeline::RunData cores = run(loaded(nullptr, exec::Exchange::kInPlace, file()));
+  const pipeline::RunData device = run(loaded(harness(), exec::Exchange::kInPlace, file()));
+  ASSERT_EQ(device.digests.size(), cores.digests.size());
+  for (std::size_t t = 0; t < cores.digests.size(); ++t) {
+    EXPECT_GT(cores.digests[t].chunks, 2U) << cores.digests[t].topic;
+    EXPECT_EQ(device.digests[t].digest, cores.digests[t].digest) << cores.digests[t].topic;
+  }
+  EXPECT_THAT(notes_of(device), HasSubstr("in place: 0 bytes copied"));
+  EXPECT_THAT(on_device(device), ElementsAre(Pair("camera_detect", true), Pair("fusion", true),
+                                             Pair("lidar_detect", true), Pair("radar_detect", false)));
+  EXPECT_THAT(on_device(cores), ElementsAre(Pair("camera_detect", false), Pair("fusion", false),
+                                            Pair("lidar_detect", false), Pair("radar_detect", false)));
+  const pipeline::RunData mixed = run(loaded(harness(), exec::Exchange::kInPlace, file("device: cpu, ")));
+  EXPECT_FALSE(on_device(mixed)["fusion"]);
+  EXPECT_TRUE(on_device(mixed)["lidar_detect"]);
+  for (std::size_t t = 0; t < cores.digests.size(); ++t) {
+    EXPECT_EQ(mixed.digests[t].digest, cores.digests[t].digest) << cores.digests[t].topic;
+  }
+}
+
+// Whose job it is, that one is refused, and nobody else's; what a lost device or one that hangs was to do is not
+// published.
+TEST_F(LidarPipeline, ADeviceFailsTheJobsThatAreNamed) {
+  using Kind = pipeline::DeviceFault::Kind;
+  const pipeline::PipelineConfig config = loaded(harness(), exec::Exchange::kInPlace, file());
+  const auto stage = [&](const std::string& name) {
+    std::uint32_t s = 0;
+    while (config.stages[s].name != name) ++s;
+    return s;
+  };
+  const auto failed = [&](const pipeline::RunData& data) {
+    std::vector<std::string> out;
+    for (const sched::JobRecord& record : data.records) {
+      if (record.reason != sched::Reason::kDevice) continue;
+      EXPECT_EQ(record.published, 0U);
+      out.push_back(data.problem.stages[record.stage].name + "#" + std::to_string(record.job) +
+                    (record.actual_start == sched::kNever ? " skipped" : ""));
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+  };
+  pipeline::FaultPlan plan;
+  plan.devices = {{"", Kind::kRefuse, stage("lidar_detect"), 1, 1}, {"", Kind::kRefuse, stage("fusion"), 4, 2}};
+  EXPECT_THAT(failed(run(config, transport::Backend::kLocal, &plan)),
+              ElementsAre("fusion#4", "fusion#5", "lidar_detect#1"));
+  for (const Kind kind : {Kind::kLose, Kind::kHang}) {
+    plan.devices = {{"", kind, stage("fusion"), 4, 1}};
+    const pipeline::RunData data = run(config, transport::Backend::kIceoryxEmbedded, &plan);
+    const std::vector<std::string> jobs = failed(data);
+    EXPECT_THAT(jobs, Contains("fusion#4"));
+    EXPECT_THAT(jobs, Contains("fusion#5 skipped"));
+    EXPECT_THAT(jobs, Contains("lidar_detect#3 skipped"));
+    EXPECT_THAT(jobs, Not(Contains(HasSubstr("radar_detect"))));
+    EXPECT_THAT(data.environment.warnings,
+                Contains(HasSubstr(kind == Kind::kLose ? "as the fault file says" : "a job hangs")));
+  }
 }
 
 TEST_F(OnDevice, RawHeadTensorsAreThoseOfTheCores) {

@@ -28,7 +28,7 @@ class EmptyHost final : public StageHost {
   void run(const Job&, int, Gang&) override {}
   void publish(const Job&, JobRecord& record) override { record.published = 1; }
   void discard(const Job&) override {}
-  void finish(const Job&) override {}
+  void finish(const Job&, JobRecord&) override {}
 };
 
 struct Block {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "kernels/cpu/host.h"
@@ -434,7 +435,12 @@ TEST_F(FaultTest, ARefusedSegmentCostsItselfAlone) {
     EXPECT_EQ(y.values[3], taken ? 2 : 0);
   }
   EXPECT_EQ(device->lost(), nullptr);
+  // The refusal is for the thread that asked, and for this device.
   device->reject_next();
+  std::thread([&] {
+    const auto other = *device->stream(0, 0);
+    EXPECT_TRUE(other->replay(*recording, 0));
+  }).join();
   EXPECT_FALSE(stream->replay(*recording, 0));
   EXPECT_TRUE(stream->replay(*recording, 0));
   stream->mark(*event);

@@ -32,14 +32,15 @@ struct Place {
   std::unique_ptr<Offload> offload;
 
   Place(Exchange exchange, const device::Faults& faults, const test::SmallPlan& plan,
-        std::span<const std::size_t> segments = {})
+        std::span<const std::size_t> segments = {}, std::span<const std::size_t> outputs = {},
+        Duration patience = seconds(2))
       : device(FaultDevice::create(device::cpu(), faults)),
-        accelerator(std::make_shared<Accelerator>(device, exchange)) {
+        accelerator(std::make_shared<Accelerator>(device, exchange, patience)) {
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       for (float& v : chunks[i].values) v = static_cast<float>(i);
     }
     EXPECT_TRUE(accelerator->lend(std::as_writable_bytes(std::span(chunks))));
-    auto created = Offload::create(parsed(plan), accelerator, kFirst, nullptr, segments);
+    auto created = Offload::create(parsed(plan), accelerator, {kFirst, outputs}, nullptr, segments);
     EXPECT_TRUE(created) << created.error().message;
     if (created) offload = *std::move(created);
   }
@@ -112,7 +113,7 @@ TEST_P(OffloadTest, ALostDeviceEndsTheJobAndRefusesTheNext) {
   place.device->lose("its context is poisoned");
   EXPECT_EQ(place.run(place.chunks[1]), Outcome::kLost);
   EXPECT_EQ(place.run(place.chunks[1]), Outcome::kLost);
-  const auto another = Offload::create(parsed(small_plan()), place.accelerator, kFirst);
+  const auto another = Offload::create(parsed(small_plan()), place.accelerator, {kFirst, {}});
   ASSERT_FALSE(another);
   EXPECT_THAT(another.error().message, testing::HasSubstr("its context is poisoned"));
 }
@@ -132,6 +133,119 @@ TEST_P(OffloadTest, ALateJobKeepsItsCallerUntilItsEventCompletes) {
   worker.join();
   EXPECT_EQ(outcome, Outcome::kDone);
   EXPECT_FLOAT_EQ(place.result(), (2 + kernels::exp_f32(2)) * 0.75F);
+}
+
+TEST_P(OffloadTest, ResultsGoIntoTheChunkOfTheJob) {
+  Place place(GetParam(), {.polls = 1}, small_plan(), {}, kFirst);
+  Floats elsewhere;
+  const std::uint64_t bytes = kElements * sizeof(float);
+  for (Floats* const to : {&place.chunks[2], &place.chunks[3], &elsewhere}) {
+    const std::span<const std::byte> in[] = {place.chunks[1].bytes()};
+    const std::span<std::byte> out[] = {to->bytes()};
+    ASSERT_EQ(place.offload->run(in, out), Outcome::kDone);
+    EXPECT_FLOAT_EQ(to->values[3], (1 + kernels::exp_f32(1)) * 0.75F);
+    EXPECT_EQ(place.offload->run(in, {}), Outcome::kRefused) << "where to?";
+  }
+  // In place only what was not lent is copied.
+  EXPECT_EQ(place.offload->copied_bytes(), in_place() ? bytes : 3 * 2 * bytes);
+  const std::span<const std::byte> in[] = {place.chunks[1].bytes()};
+  const std::span<std::byte> odd[] = {std::as_writable_bytes(std::span(place.chunks)).subspan(4, 2 * bytes)};
+  EXPECT_EQ(place.offload->run(in, odd), Outcome::kRefused);
+}
+
+TEST_P(OffloadTest, AnInputThatIsNotThereIsNotCopied) {
+  Place place(GetParam(), {}, small_plan());
+  const std::span<const std::byte> nothing[] = {{}};
+  ASSERT_EQ(place.offload->run(nothing), Outcome::kDone);
+  EXPECT_FLOAT_EQ(place.result(), 0.75F) << "zeros at first";
+  EXPECT_EQ(place.offload->copied_bytes(), in_place() ? 0 : kElements * sizeof(float));
+}
+
+TEST_P(OffloadTest, TimesOfAJobAreItsOwn) {
+  Place place(GetParam(), {}, small_plan());
+  ASSERT_EQ(place.run(place.chunks[1]), Outcome::kDone);
+  EXPECT_GT(place.offload->launch().ns, 0);
+  EXPECT_GE(place.offload->longest_launch(), place.offload->launch());
+  EXPECT_GE(place.offload->longest_on_device(), place.offload->on_device());
+  place.device->lose("now");
+  ASSERT_EQ(place.run(place.chunks[1]), Outcome::kLost);
+  EXPECT_EQ(place.offload->on_device().ns, 0);
+}
+
+// Nobody waits for it for ever: neither its job, nor the jobs of others on the same device, nor the end.
+TEST_P(OffloadTest, AKernelThatHangsLosesTheDevice) {
+  auto place = std::make_unique<Place>(GetParam(), device::Faults{}, small_plan(), std::span<const std::size_t>{},
+                                       std::span<const std::size_t>{}, milliseconds(50));
+  const std::shared_ptr<FaultDevice> device = place->device;
+  device->hold(true);
+  const HostTime begin = host_now();
+  EXPECT_EQ(place->run(place->chunks[1]), Outcome::kLost);
+  EXPECT_GE(host_now() - begin, milliseconds(50));
+  EXPECT_LT(host_now() - begin, seconds(5));
+  EXPECT_TRUE(place->offload->in_flight());
+  EXPECT_FALSE(place->offload->settle(milliseconds(1)));
+  EXPECT_EQ(device->lost(), nullptr) << "it does not know";
+  EXPECT_THAT(place->accelerator->lost(), testing::HasSubstr("hangs"));
+  EXPECT_EQ(place->run(place->chunks[1]), Outcome::kLost);
+  EXPECT_LT(host_now() - begin, seconds(5));
+  place.reset();
+  // Waiting for the work, and with it destroying what it touches, would have lost this device.
+  EXPECT_EQ(device->lost(), nullptr);
+  EXPECT_GT(device.use_count(), 1) << "what hangs keeps its device";
+  device->hold(false);
+}
+
+// The state outlives the device: sessions on the cores go on with what was published last, whatever the device still
+// does to the half that its job was to write.
+TEST_P(OffloadTest, StateGoesOnWithoutTheDevice) {
+  const auto device = FaultDevice::create(device::cpu(), {});
+  const auto accelerator = std::make_shared<Accelerator>(std::shared_ptr<device::Device>(device.get(), [](auto*) {}),
+                                                         GetParam(), milliseconds(20));
+  const auto plan = parsed(counting_plan());
+  const std::shared_ptr<StateStore> state = *StateStore::create(plan, *device);
+  auto offload = *Offload::create(plan, accelerator, {kFirst, {}}, state);
+  Placement placement;
+  placement.state = state;
+  const auto cores = *Session::create(plan, placement);
+  Floats x, y;
+  for (float& v : x.values) v = 1;
+  ASSERT_TRUE(cores->bind_input(0, x.bytes()));
+  ASSERT_TRUE(cores->bind_output(0, y.bytes()));
+  const std::span<const std::byte> in[] = {x.bytes()};
+  const auto total = [&] { return reinterpret_cast<const float*>(offload->output(0).data())[3]; };
+  // In turns.
+  ASSERT_EQ(offload->run(in), Outcome::kDone);
+  EXPECT_EQ(total(), 6);
+  offload->session().publish();
+  cores->refresh_state();
+  ASSERT_EQ(cores->run(), 2U);
+  EXPECT_EQ(y.values[3], 7);
+  cores->publish();
+  EXPECT_EQ(reinterpret_cast<const float*>(offload->session().state(0).data())[3], 7);
+  offload->session().refresh_state();
+  device->hold(true);
+  ASSERT_EQ(offload->run(in), Outcome::kLost);
+  offload->session().publish();  // does nothing
+  cores->refresh_state();
+  ASSERT_EQ(cores->run(), 2U);
+  EXPECT_EQ(y.values[3], 8);
+  device->hold(false);
+  EXPECT_TRUE(offload->settle(seconds(1)));  // it writes now
+  EXPECT_EQ(total(), 8);
+  cores->publish();
+  for (float expected : {9.0F, 10.0F}) {
+    cores->refresh_state();
+    ASSERT_EQ(cores->run(), 2U);
+    EXPECT_EQ(y.values[3], expected);
+    cores->publish();
+  }
+  // A device that does not see it.
+  const auto other = FaultDevice::create(device::cpu(), {});
+  placement.device = other.get();
+  const auto refused = Session::create(plan, placement);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kConfiguration);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("does not see the state"));
 }
 
 TEST_P(OffloadTest, AChunkThatIsTooSmallIsRefused) {

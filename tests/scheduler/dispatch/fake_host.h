@@ -149,7 +149,7 @@ class FakeHost : public StageHost {
     record.output.low = value_;
   }
   void discard(const Job&) override { ++discards; }
-  void finish(const Job&) override { ++finishes; }
+  void finish(const Job&, JobRecord&) override { ++finishes; }
 
   Output output;
   std::function<bool(const Job&)> refuse;

@@ -106,7 +106,7 @@ class UnitHost : public StageHost {
     say(job, "discard");
     ++discards;
   }
-  void finish(const Job&) override { ++finishes; }
+  void finish(const Job&, JobRecord&) override { ++finishes; }
 
   std::function<void(const Job&, int part)> work;
   std::function<Duration(const Job&)> unit_time;
