@@ -16,7 +16,7 @@ class DeviceFaults {
   DeviceFaults(std::vector<DeviceFault> faults, device::FaultDevice& device)
       : faults_(std::move(faults)), device_(device) {}
 
-  // Worker 0, before the work of a job.
+  // Whoever hands the work of a job over, before that.
   void before_work(const sched::Job& job) const {
     for (const DeviceFault& fault : faults_) {
       if (job.number < fault.job || job.number - fault.job >= fault.count) continue;

@@ -53,7 +53,7 @@ std::string sensor_topic(const sensors::RigSensor& sensor) { return "/sensor/" +
 Duration longest_gap(const sched::Schedule& schedule, std::size_t stage) {
   std::vector<sched::Tick> starts;
   for (const sched::Slot& slot : schedule.slots) {
-    if (slot.stage == stage) starts.push_back(slot.start);
+    if (slot.stage == stage && slot.segment == 0) starts.push_back(slot.start);
   }
   if (starts.empty()) return {};
   std::sort(starts.begin(), starts.end());
@@ -484,11 +484,44 @@ Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedul
                                           std::to_string(choice.budget.time.ms()));
   }
   for (sched::Slot& slot : schedule.slots) {
-    if (slot.stage == index) slot.cores.erase(slot.cores.begin(), slot.cores.end() - cores);
+    if (slot.stage == index && !slot.unit) slot.cores.erase(slot.cores.begin(), slot.cores.end() - cores);
   }
   choice.budget = *found;  // the slots stay as they are
   return schedule;
 }
+
+namespace {
+
+// A stage's plan is one piece of work for one unit, between what comes before and behind it on the cores. In virtual
+// time the cores may do that work too: a table is tried, and gives its bytes, where its device is not.
+Status check_segments(const PipelineConfig& config, const std::vector<sched::ModeTable>& modes, bool lockstep) {
+  for (const sched::ModeTable& mode : modes) {
+    for (std::size_t s = 0; s < config.problem.stages.size(); ++s) {
+      const sched::Stage& stage = config.problem.stages[s];
+      const sched::Choice& choice = mode.schedule.choices[s];
+      const std::vector<sched::Segment>& segments = choice.budget.segments;
+      if (!mode.runs(s) || segments.empty()) continue;
+      const sched::Variant& variant = stage.variants[choice.variant];
+      const auto refuse = [&](const std::string& what) {
+        return fail(Code::kConfiguration,
+                    config.file + ": stage '" + stage.name + "', variant '" + variant.name + "': " + what);
+      };
+      if (segments.size() != 3 || segments[0].unit || !segments[1].unit || segments[2].unit) {
+        return refuse(
+            "a job of a pipeline is submission on the cores, one unit, completion on the cores; its budget has " +
+            std::to_string(segments.size()) + " segments in another order");
+      }
+      if (!lockstep && !config.stages[s].variant(variant.name).on_device) {
+        return refuse("its budget has a segment on unit '" + config.problem.board.units[*segments[1].unit].name +
+                      "', but it runs on the cores. Name the device with --device, replay with --lockstep, or give it "
+                      "one budget on the cores");
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule& schedule, const RunOptions& options) {
   return run_pipeline(config, std::vector<sched::ModeTable>{sched::only_table(config.problem, schedule)}, options);
@@ -499,14 +532,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   const auto& stages = config.problem.stages;
   const sensors::Rig& rig = *config.rig;
   const sched::Schedule& schedule = modes.front().schedule;  // the run begins with it
-  for (const sched::ModeTable& mode : modes) {
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      if (mode.schedule.choices[s].budget.segments.empty()) continue;
-      return fail(Code::kConfiguration, "stage '" + stages[s].name +
-                                            "' has segments, which no stage of a pipeline runs in yet: `takt schedule` "
-                                            "plans and proves it. To run it, give it one budget on the cores");
-    }
-  }
+  TAKT_RETURN_IF_ERROR(check_segments(config, modes, options.lockstep));
 
   // The log first: most mistakes are there.
   std::set<std::string> topic_set;

@@ -192,11 +192,11 @@ bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::J
 void PipelineStageHost::run(const sched::Job& job, int part, sched::Gang& gang) {
   const HostTime began = faults_ == nullptr ? HostTime{} : host_now();
   const std::int64_t cpu_before = load_ > 1 ? thread_cpu_ns() : 0;
-  if (device_faults_ != nullptr && part == 0) device_faults_->before_work(job);
+  if (device_faults_ != nullptr && part == 0 && job.segments.size() <= 1) device_faults_->before_work(job);
   Stage& stage = *current_->stage;
   const std::vector<Duration>& worst_case = current_->worst_case;
-  const int phases = stage.phases();
-  for (int phase = 0; phase < phases; ++phase) {
+  const int phases = job.last_segment() ? stage.phases() : stage.behind_device();
+  for (int phase = job.segment == 0 ? 0 : stage.behind_device(); phase < phases; ++phase) {
     if (stage.parallel(phase)) {
       stage.run(phase, part, gang.parts(), stage_job_);
     } else if (part == 0) {
@@ -212,7 +212,17 @@ void PipelineStageHost::run(const sched::Job& job, int part, sched::Gang& gang) 
     while (thread_cpu_ns() - cpu_before < static_cast<std::int64_t>(static_cast<double>(own) * load_)) {
     }
   }
-  if (faults_ != nullptr && part == 0) faults_->behind_work(job, began);
+  if (faults_ != nullptr && part == 0 && job.last_segment()) faults_->behind_work(job, began);
+}
+
+void PipelineStageHost::begin(const sched::Job& job) {
+  if (device_faults_ != nullptr) device_faults_->before_work(job);
+  if (exec::Offload* const offload = current_->stage->offload()) offload->begin();
+}
+
+std::optional<Duration> PipelineStageHost::ended() {
+  exec::Offload* const offload = current_->stage->offload();
+  return offload != nullptr ? offload->ended() : Duration{};
 }
 
 void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record) {
@@ -244,7 +254,8 @@ void PipelineStageHost::publish(const sched::Job& job, sched::JobRecord& record)
 }
 
 void PipelineStageHost::discard(const sched::Job&) {
-  const exec::Offload* const offload = current_->stage->offload();
+  exec::Offload* const offload = current_->stage->offload();
+  if (offload != nullptr) offload->forget();
   if (loan_ && offload != nullptr && offload->in_flight()) {
     left_ = loan_;
   } else if (loan_) {

@@ -54,7 +54,11 @@ class PipelineStageHost final : public sched::StageHost {
                     std::unique_ptr<transport::Publisher> publisher, std::vector<InputPort> inputs);
 
   bool latch(const sched::Job& job, Duration patience, sched::JobRecord& record) override;
+  // Of a job in segments the phases before the device's work, or those behind it. Where the stage has no device all its
+  // phases are behind: then only virtual time keeps the table.
   void run(const sched::Job& job, int part, sched::Gang& gang) override;
+  void begin(const sched::Job& job) override;
+  std::optional<Duration> ended() override;
   void publish(const sched::Job& job, sched::JobRecord& record) override;
   void discard(const sched::Job& job) override;
   void finish(const sched::Job& job, sched::JobRecord& record) override;

@@ -288,6 +288,13 @@ std::string encode(const sched::JobRecord& record, std::string_view stage, std::
   w.unsigned_(28, record.mode);
   w.signed_(29, record.launch_ns);
   w.signed_(30, record.device_ns);
+  for (std::size_t i = 0; i < record.segment_count; ++i) {
+    const sched::SegmentRecord& segment = record.segments[i];
+    w.message(31, [&](Writer& m) {
+      if (segment.start != sched::kNever) m.present_signed(1, segment.start);
+      if (segment.end != sched::kNever) m.present_signed(2, segment.end);
+    });
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "pipeline/report/text.h"
 
@@ -66,16 +67,37 @@ std::string missing_inputs(const sched::Stage& stage, const JobRecord& record, R
   return names.empty() ? std::string("a required input") : "input " + names;
 }
 
+// The segment that exceeded its budget by most: "segment 2 of 3, on gpu, "; sets both times.
+std::string worst_segment(const RunData& run, const JobRecord& record, Duration& took, Duration& budget) {
+  const std::vector<sched::Segment>& planned = run.table_of(record).choices[record.stage].budget.segments;
+  std::optional<std::size_t> worst;
+  for (std::size_t i = 0; i < std::min<std::size_t>(record.segment_count, planned.size()); ++i) {
+    const sched::SegmentRecord& segment = record.segments[i];
+    if (segment.start == kNever || segment.end == kNever) continue;
+    const Duration time{segment.end - segment.start};
+    if (worst && time - planned[i].time <= took - budget) continue;
+    worst = i;
+    took = time;
+    budget = planned[i].time;
+  }
+  if (!worst) return "";
+  const auto& unit = planned[*worst].unit;
+  const bool known = unit && *unit < run.problem.board.units.size();
+  return fmt::format("segment {} of {}{}, ", *worst + 1, planned.size(),
+                     known ? ", on " + run.problem.board.units[*unit].name : std::string());
+}
+
 std::string overrun_text(const RunData& run, const JobRecord& record) {
-  const Duration budget = budget_of(run, record);
-  const Duration took{record.completion - record.actual_start};
+  Duration budget = budget_of(run, record);
+  Duration took = sched::time_used(record);
+  const std::string which = worst_segment(run, record, took, budget);
   if ((record.flags & sched::kFlagStuck) != 0) {
     return "never came back: still ran " + ms_text(took) + " after its start, its budget is " + ms_text(budget);
   }
-  std::string text =
-      "overran by " + ms_text(took - budget) + ": ran for " + ms_text(took) + ", its budget is " + ms_text(budget);
+  std::string text = which + "overran by " + ms_text(took - budget) + ": ran for " + ms_text(took) +
+                     ", its budget is " + ms_text(budget);
   // Less CPU time than half of the wall time of all workers: it was not the stage's own work.
-  if (record.cpu_ns * 2 < took.ns * static_cast<std::int64_t>(record.cores)) {
+  if (which.empty() && record.cpu_ns * 2 < took.ns * static_cast<std::int64_t>(record.cores)) {
     text += fmt::format(", with {} of CPU time and {}", ms_text({record.cpu_ns}),
                         plural(record.involuntary_switches, "involuntary switch", "involuntary switches"));
   }
@@ -155,7 +177,7 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
         std::string text = "not started: an earlier job of this stage was still running";
         if (const JobRecord* earlier = running_before(index, record)) {
           text = "not started: " + job_name(run, record.stage, earlier->job) + " was still running, it took " +
-                 ms_text({earlier->completion - earlier->actual_start});
+                 ms_text(sched::time_used(*earlier));
         }
         return text;
       }
@@ -199,6 +221,10 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
              ((record.flags & sched::kFlagDiscarded) != 0 ? "; output discarded" : "") + host_evidence(run, record);
     case JobClass::kLate:
       if (record.reason == Reason::kDevice) return "nothing to publish: its device refused the work or was lost";
+      if (record.reason == Reason::kUnit) {
+        return "given up: the unit of its next segment was still at work for another job" + host_evidence(run, record);
+      }
+      if (record.reason == Reason::kArena) return "given up: a mutex that its next segment shares was still in use";
       if ((record.flags & sched::kFlagDiscarded) != 0) {
         return "its output was too late for its slack and was discarded" + host_evidence(run, record);
       }

@@ -28,12 +28,13 @@ class GanttPicture {
 
   std::string draw() {
     const std::size_t cores = run_.problem.board.cores.size();
-    const double bottom = lane_top(cores);
+    const std::size_t lanes = cores + run_.problem.board.units.size();
+    const double bottom = lane_top(lanes);
     Svg svg(kWidth, bottom + kAxis,
             fmt::format("Planned slots and actual runs of hyperperiod {} on {} cores", hyperperiod_, cores), "gantt");
     axis(svg, bottom);
     sensors(svg);
-    for (std::size_t core = 0; core < cores; ++core) lane_labels(svg, core);
+    for (std::size_t lane = 0; lane < lanes; ++lane) lane_labels(svg, lane);
     planned(svg);
     actual(svg);
     return svg.str();
@@ -89,12 +90,25 @@ class GanttPicture {
     }
   }
 
-  void lane_labels(Svg& svg, std::size_t core) const {
-    const double y = lane_top(core);
-    svg.text(0, y + 13, run_.problem.board.cores[core].name, "lane strong");
+  // Cores, then units.
+  void lane_labels(Svg& svg, std::size_t lane) const {
+    const double y = lane_top(lane);
+    const sched::Board& board = run_.problem.board;
+    const std::size_t cores = board.cores.size();
+    svg.text(0, y + 13, lane < cores ? board.cores[lane].name : board.units[lane - cores].name, "lane strong");
     svg.text(kLeft - 6, y + 13, "planned", "axis", Svg::Anchor::kEnd);
     svg.text(kLeft - 6, y + kPlannedRow + 15, "actual", "axis", Svg::Anchor::kEnd);
     svg.rect(kLeft, y, kWidth - kLeft - kRight, kPlannedRow + kActualRow, "track");
+  }
+
+  [[nodiscard]] std::vector<std::size_t> lanes_of(const sched::Slot& slot) const {
+    const sched::Board& board = run_.problem.board;
+    std::vector<std::size_t> out;
+    if (slot.unit && *slot.unit < board.units.size()) out.push_back(board.cores.size() + *slot.unit);
+    for (const std::uint32_t core : slot.cores) {
+      if (core < board.cores.size()) out.push_back(core);
+    }
+    return out;
   }
 
   // `text` if it fits into `width`, else its beginning, else nothing.
@@ -117,9 +131,8 @@ class GanttPicture {
         const std::uint64_t job = h.job(slot);
         const std::string title = fmt::format("{} job {}: slot of {}, budget {}", name, job, ms_text({to - from}),
                                               ms_text(choice.budget.time));
-        for (const std::uint32_t core : slot.cores) {
-          if (core >= run_.problem.board.cores.size()) continue;
-          const double y = lane_top(core) + 2;
+        for (const std::size_t lane : lanes_of(slot)) {
+          const double y = lane_top(lane) + 2;
           const double left = x(clip(from)), width = x(clip(to)) - left;
           svg.rect(left, y, width, kPlannedRow - 4, "slot " + stage_class(slot.stage), title);
           const std::string label = fitted(name, width);
@@ -138,16 +151,45 @@ class GanttPicture {
         const std::int64_t from = ran ? record->actual_start : record->nominal_start;
         const std::int64_t to = ran ? std::max(record->completion, record->publication) : record->slot_end;
         if (!visible(from, to)) continue;
-        for (const std::uint32_t core : slots[record->slot].cores) {
-          if (core < run_.problem.board.cores.size()) job(svg, *record, core, ran);
+        if (ran && record->segment_count != 0) {
+          segments(svg, *record, slots);
+          continue;
         }
+        for (const std::size_t lane : lanes_of(slots[record->slot])) job(svg, *record, lane, ran);
       }
     }
   }
 
-  void job(Svg& svg, const sched::JobRecord& record, std::uint32_t core, bool ran) const {
+  // Each segment where it ran.
+  void segments(Svg& svg, const sched::JobRecord& record, const std::vector<sched::Slot>& slots) const {
     const std::string& name = run_.problem.stages[record.stage].name;
-    const double y = lane_top(core) + kPlannedRow + 2;
+    const bool ok = record.job_class == sched::JobClass::kOk;
+    for (const sched::Slot& slot : slots) {
+      if (slot.stage != record.stage || slot.job != slots[record.slot].job) continue;
+      if (slot.segment >= record.segment_count) continue;
+      const sched::SegmentRecord& segment = record.segments[slot.segment];
+      if (segment.start == sched::kNever || !visible(segment.start, segment.end)) continue;
+      const std::string title =
+          fmt::format("{} job {}: {}, segment {} of {} ran {}", name, record.job, sched::name_of(record.job_class),
+                      slot.segment + 1, record.segment_count, ms_text({segment.end - segment.start}));
+      for (const std::size_t lane : lanes_of(slot)) {
+        const double y = lane_top(lane) + kPlannedRow + 2;
+        const double left = x(clip(segment.start)), width = std::max(1.0, x(clip(segment.end)) - left);
+        svg.rect(left, y, width, kActualRow - 4, "run " + stage_class(record.stage) + (ok ? "" : " bad"), title);
+        const std::string label = fitted(fmt::format("{} {}", name, record.job), width);
+        if (!label.empty()) svg.text(left + 4, y + 12.5, label, "run-label");
+        const bool publishes = slot.segment + 1 == record.segment_count && record.published != 0;
+        if (!publishes || record.publication <= begin_ || record.publication > end_) continue;
+        const double at = x(record.publication);
+        svg.line(left + width, y + kActualRow / 2 - 2, at, y + kActualRow / 2 - 2, "hold");
+        svg.line(at, y, at, y + kActualRow - 4, "publish");
+      }
+    }
+  }
+
+  void job(Svg& svg, const sched::JobRecord& record, std::size_t lane, bool ran) const {
+    const std::string& name = run_.problem.stages[record.stage].name;
+    const double y = lane_top(lane) + kPlannedRow + 2;
     const double height = kActualRow - 4;
     const bool ok = record.job_class == sched::JobClass::kOk;
     std::string title = fmt::format("{} job {}: {}", name, record.job, sched::name_of(record.job_class));

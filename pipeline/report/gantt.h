@@ -9,7 +9,7 @@
 
 namespace takt::pipeline {
 
-// Per core a lane with the planned slots above and the actual runs below, per sensor a row from stamp to arrival of
+// Per core and unit a lane with the planned slots above and the actual runs below, per sensor a row from stamp to arrival of
 // the samples that were latched. SVG in table time, stage i in colour class "si" (i modulo 8).
 std::string gantt_svg(const RunData& run, const RecordIndex& index, std::uint64_t hyperperiod);
 

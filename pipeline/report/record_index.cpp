@@ -98,7 +98,7 @@ std::optional<std::uint64_t> RecordIndex::newest_before(std::size_t number, std:
                                                         const sched::JobRecord& consumer) const {
   const auto home = [this](std::uint32_t of, std::uint32_t mode) -> const std::vector<std::uint32_t>* {
     for (const sched::Slot& slot : run_.modes[mode].schedule.slots) {
-      if (slot.stage == of) return &slot.cores;
+      if (slot.stage == of && !slot.cores.empty()) return &slot.cores;
     }
     return nullptr;
   };

@@ -184,6 +184,18 @@ sched::InputRecord read_input(Reader& reader) {
   return input;
 }
 
+sched::SegmentRecord read_segment(Reader& reader) {
+  sched::SegmentRecord segment;
+  reader.message([&](Reader& r) {
+    switch (r.field()) {
+      case 1: segment.start = zigzag(r.unsigned_()); break;
+      case 2: segment.end = zigzag(r.unsigned_()); break;
+      default: break;
+    }
+  });
+  return segment;
+}
+
 // takt.JobRecord, as pipeline/messages writes it.
 Result<sched::JobRecord> read_record(const RunData& run, std::span<const std::byte> bytes) {
   sched::JobRecord record;
@@ -225,6 +237,13 @@ Result<sched::JobRecord> read_record(const RunData& run, std::span<const std::by
       case 28: record.mode = reader.unsigned32(); break;
       case 29: record.launch_ns = reader.signed_(); break;
       case 30: record.device_ns = reader.signed_(); break;
+      case 31:
+        if (record.segment_count == sched::kMostSegments) {
+          reader.fail("too many segments");
+        } else {
+          record.segments[record.segment_count++] = read_segment(reader);
+        }
+        break;
       case 23: {
         const auto digest = digest_from_hex(reader.text());
         if (!digest) {
@@ -244,7 +263,11 @@ Result<sched::JobRecord> read_record(const RunData& run, std::span<const std::by
   if (record.stage >= run.problem.stages.size()) return fail(Code::kInput, "a record names an unknown stage");
   if (!run.modes.empty() && record.mode >= run.modes.size())
     return fail(Code::kInput, "a record names an unknown mode");
-  if (record.slot >= run.table_of(record).slots.size()) return fail(Code::kInput, "a record names an unknown slot");
+  const sched::Schedule& table = run.table_of(record);
+  if (record.slot >= table.slots.size()) return fail(Code::kInput, "a record names an unknown slot");
+  if (record.segment_count != 0 && record.segment_count != table.choices[record.stage].budget.segments.size()) {
+    return fail(Code::kInput, "a record has other segments than its table");
+  }
   const auto& variants = run.problem.stages[record.stage].variants;
   for (std::uint32_t v = 0; v < variants.size(); ++v) {
     if (variants[v].name == variant) record.variant = v;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "pipeline/report/manifest_archive.h"
@@ -78,10 +79,16 @@ void describe(A& a, T& v) {
   a("wakeup_window_ns", v.wakeup_window);
   a("publish_window_ns", v.publish_window);
 }
+template <class A, pipeline::Like<Unit> T>
+void describe(A& a, T& v) {
+  a("name", v.name);
+  a("kind", v.kind);
+}
 template <class A, pipeline::Like<Board> T>
 void describe(A& a, T& v) {
   a("name", v.name);
   a("cores", v.cores);
+  a("units", v.units);
   a("clock_error_ns", v.clock_error);
 }
 template <class A, pipeline::Like<Sensor::Phase> T>
@@ -98,10 +105,17 @@ void describe(A& a, T& v) {
   a("drift_ppm", v.drift_ppm);
   a("phase", v.phase);
 }
+template <class A, pipeline::Like<Segment> T>
+void describe(A& a, T& v) {
+  a("unit", v.unit);
+  a("time_ns", v.time);
+  a("guard_ns", v.guard);
+}
 template <class A, pipeline::Like<Budget> T>
 void describe(A& a, T& v) {
   a("cores", v.cores);
   a("time_ns", v.time);
+  a("segments", v.segments);
   a("provenance", v.provenance);
   a("samples", v.samples);
   a("margin", v.margin);
@@ -169,7 +183,9 @@ template <class A, pipeline::Like<Slot> T>
 void describe(A& a, T& v) {
   a("stage", v.stage);
   a("job", v.job);
+  a("segment", v.segment);
   a("cores", v.cores);
+  a("unit", v.unit);
   a("start", v.start);
   a("end", v.end);
 }
@@ -515,7 +531,11 @@ Status check_table(const RunData& run, const sched::Schedule& schedule, bool all
   }
   for (const sched::Slot& slot : schedule.slots) {
     if (slot.stage >= stages || schedule.choices[slot.stage].rate == 0) return wrong("a slot names an unknown stage");
-    if (slot.cores.empty()) return wrong("a slot without cores");
+    if (slot.unit ? *slot.unit >= run.problem.board.units.size() || !slot.cores.empty() : slot.cores.empty()) {
+      return wrong("a slot without cores");
+    }
+    const std::size_t segments = std::max<std::size_t>(schedule.choices[slot.stage].budget.segments.size(), 1);
+    if (slot.segment >= segments) return wrong("a slot names an unknown segment");
     for (const std::uint32_t core : slot.cores) {
       if (core >= run.problem.board.cores.size()) return wrong("a slot names an unknown core");
     }

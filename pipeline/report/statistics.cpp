@@ -56,7 +56,7 @@ std::vector<StageStatistics> stage_statistics(const RunData& run) {
     if (record.actual_start == kNever) continue;
     start[record.stage].push_back({record.actual_start - record.nominal_start});
     if (record.completion == kNever) continue;
-    times[record.stage].push_back({record.completion - record.actual_start});
+    times[record.stage].push_back(sched::time_used(record));
     cpu[record.stage].push_back({record.cpu_ns});
     if (record.launch_ns != 0) launch[record.stage].push_back({record.launch_ns});
     if (record.device_ns != 0) device[record.stage].push_back({record.device_ns});
@@ -103,7 +103,7 @@ std::vector<BudgetUse> budget_uses(const RunData& run) {
           out[i].budget.cores != static_cast<int>(record.cores)) {
         continue;
       }
-      times[i].push_back({record.completion - record.actual_start});
+      times[i].push_back(sched::time_used(record));
       cpu[i].push_back({record.cpu_ns});
     }
   }

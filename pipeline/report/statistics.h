@@ -19,7 +19,7 @@ struct Distribution {
 Distribution distribution(std::vector<Duration> values);
 
 struct StageStatistics {
-  Distribution run;      // completion - actual start; in lockstep the budget, by definition
+  Distribution run;      // at work (sched::time_used); in lockstep the budget, by definition
   Distribution cpu;      // CPU time of all workers of the job
   Distribution launch;   // of jobs on a device: until their work was handed over
   Distribution device;   // and the device's own time; both empty for stages on the cores

@@ -53,6 +53,11 @@ class Trace {
       }
       track(steal_track(c), core_track(c), name + " taken by the hypervisor", rank++);
     }
+    for (std::size_t u = 0; u < run_.problem.board.units.size(); ++u) {
+      const std::string& name = run_.problem.board.units[u].name;
+      track(unit_track(u), kRoot, name, rank++);
+      track(planned_on_unit_track(u), unit_track(u), name + " planned", rank++);
+    }
     track(host_track(), kRoot, "process stopped", rank++);
     if (!run_.modes.empty()) track(mode_track(), kRoot, "mode", rank++);
     planned();
@@ -77,6 +82,8 @@ class Trace {
   static std::uint64_t planned_track(std::size_t c) { return id(3, c); }
   static std::uint64_t job_track(std::size_t c, std::size_t s) { return id(4, c, s); }
   static std::uint64_t steal_track(std::size_t c) { return id(5, c); }
+  static std::uint64_t unit_track(std::size_t u) { return id(8, u); }
+  static std::uint64_t planned_on_unit_track(std::size_t u) { return id(9, u); }
   static std::uint64_t host_track() { return id(6, 0); }
   static std::uint64_t mode_track() { return id(7, 0); }
 
@@ -155,6 +162,10 @@ class Trace {
           begin.name = job_name(slot.stage, shown.job(slot));
           slice(planned_track(core), shown.start(slot).ns, shown.end(slot).ns, std::move(begin));
         }
+        if (!slot.unit) continue;
+        Event begin;
+        begin.name = job_name(slot.stage, shown.job(slot));
+        slice(planned_on_unit_track(*slot.unit), shown.start(slot).ns, shown.end(slot).ns, std::move(begin));
       }
     }
   }
@@ -210,18 +221,43 @@ class Trace {
         instant.at = record.nominal_start;
         instant.track = on;
         events_.push_back(std::move(instant));
-      } else {
+      } else if (record.segment_count == 0) {
         slice(on, record.actual_start, record.completion, begin);
+      } else {
+        segments(record, table, on, begin);
       }
       begin.flows.clear();  // on the first core alone
       begin.last_of_flows.clear();
     }
+    if (record.segment_count != 0) units(record, table);
     if (record.publication != kNever && !cores.empty()) {
       Event instant;
       instant.name = "published";
       instant.at = record.publication;
       instant.track = job_track(cores.front(), record.stage);
       events_.push_back(std::move(instant));
+    }
+  }
+
+  // A job's segments on a core: the first says all about it.
+  void segments(const JobRecord& record, const sched::Schedule& table, std::uint64_t on, Event begin) {
+    const std::vector<sched::Segment>& planned = table.choices[record.stage].budget.segments;
+    for (std::size_t i = 0; i < std::min<std::size_t>(record.segment_count, planned.size()); ++i) {
+      if (planned[i].unit || record.segments[i].start == kNever) continue;
+      slice(on, record.segments[i].start, record.segments[i].end, begin);
+      begin = {};
+      begin.name = job_name(record.stage, record.job);
+    }
+  }
+
+  void units(const JobRecord& record, const sched::Schedule& table) {
+    const std::vector<sched::Segment>& planned = table.choices[record.stage].budget.segments;
+    for (std::size_t i = 0; i < std::min<std::size_t>(record.segment_count, planned.size()); ++i) {
+      if (!planned[i].unit || record.segments[i].start == kNever) continue;
+      Event begin;
+      begin.name = job_name(record.stage, record.job);
+      begin.notes = {{"class", sched::name_of(record.job_class)}, {"budget", ms_text(planned[i].time)}};
+      slice(unit_track(*planned[i].unit), record.segments[i].start, record.segments[i].end, std::move(begin));
     }
   }
 

@@ -2,8 +2,8 @@
 // published field numbers of perfetto.protos.Trace; docs/replay.md says how to look at it.
 //
 // Tracks: per core the planned slots, one track per stage with what its jobs did there, and what the hypervisor took;
-// per sensor the samples that were used. A flow follows each sample of a chain through its jobs to the output. Instants
-// are table time, moved so that none is negative.
+// per unit of the board the planned slots and what it worked on; per sensor the samples that were used. A flow follows
+// each sample of a chain through its jobs to the output. Instants are table time, moved so that none is negative.
 #pragma once
 
 #include <string>

@@ -386,11 +386,15 @@ class ChainJudge {
                                      host_evidence(run_, record));
     }
     if ((record.flags & sched::kFlagOverrun) != 0) {
-      broken(Assumption::kBudget, "took " + ms_text({record.completion - record.actual_start}) + " of a budget of " +
+      broken(Assumption::kBudget, "took " + ms_text(sched::time_used(record)) + " of a budget of " +
                                       ms_text(budget_of(run_, record)) + host_evidence(run_, record));
     }
     if (record.reason == Reason::kDevice) {
       broken(Assumption::kDevice, "its device refused the work or was lost: nothing was published");
+    } else if (record.reason == Reason::kUnit) {
+      broken(Assumption::kWorkerFree, "given up: the unit of its next segment was still at work for another job");
+    } else if (record.reason == Reason::kArena) {
+      broken(Assumption::kWorkerFree, "given up: a mutex that its next segment shares was still in use");
     } else if ((record.flags & sched::kFlagDiscarded) != 0 || record.published == 0) {
       broken(Assumption::kPublish, "its late output was discarded");
     } else if ((record.flags & sched::kFlagLate) != 0) {

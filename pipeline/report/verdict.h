@@ -22,7 +22,7 @@ enum class Assumption : std::uint8_t {
   kBudget,          // a job keeps its budget
   kPublish,         // publication is complete by the slot's end
   kFeeder,          // a sample that has arrived is physically there
-  kWorkerFree,      // the stage's worker is free at the slot's start
+  kWorkerFree,      // the stage's worker is free at the slot's start, and what it shares with others
   kCredit,          // an output chunk is free
   kProducerOutput,  // the bound job has published
   kFrame,           // the sample can be decoded

@@ -82,7 +82,10 @@ class CameraNetwork final : public Stage {
   [[nodiscard]] std::uint32_t output_schema() const override { return kObjectListSchema; }
   [[nodiscard]] std::uint64_t output_bytes() const override { return sizeof(ObjectList); }
   [[nodiscard]] exec::Session* session() override { return &network_.plan.session(); }
-  [[nodiscard]] const exec::Offload* offload() const override { return network_.plan.offload(); }
+  [[nodiscard]] exec::Offload* offload() const override { return network_.plan.offload(); }
+  [[nodiscard]] int behind_device() const override {
+    return offload() != nullptr ? 1 + network_.plan.behind_device() : 0;
+  }
 
   void run(int phase, int part, int parts, StageJob& job) override {
     if (phase == 0) {

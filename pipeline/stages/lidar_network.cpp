@@ -87,7 +87,8 @@ class LidarNetwork final : public Stage {
   [[nodiscard]] std::uint32_t output_schema() const override { return kObjectListSchema; }
   [[nodiscard]] std::uint64_t output_bytes() const override { return sizeof(ObjectList); }
   [[nodiscard]] exec::Session* session() override { return &plan_.session(); }
-  [[nodiscard]] const exec::Offload* offload() const override { return plan_.offload(); }
+  [[nodiscard]] exec::Offload* offload() const override { return plan_.offload(); }
+  [[nodiscard]] int behind_device() const override { return offload() != nullptr ? 1 + plan_.behind_device() : 0; }
   [[nodiscard]] const exec::CountLog* counts() const override { return &counts_; }
 
   void run(int phase, int part, int parts, StageJob& job) override {

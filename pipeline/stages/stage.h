@@ -71,7 +71,10 @@ class Stage {
   virtual void adversarial_input(std::size_t input, std::uint32_t seed, transport::ChunkHeader& header,
                                  std::span<std::byte> payload) const = 0;
   // Of a plan on a device beside the cores; nullptr: there is none. Once the device is lost, no job can run.
-  [[nodiscard]] virtual const exec::Offload* offload() const { return nullptr; }
+  [[nodiscard]] virtual exec::Offload* offload() const { return nullptr; }
+  // The first phase that comes behind its work: whoever gives that a slot of its own begins it between this phase and
+  // the one before, and runs this phase when it has ended. Without, this phase waits for it. 0: there is no device.
+  [[nodiscard]] virtual int behind_device() const { return 0; }
   // The plan it runs, with the times of its steps; nullptr for stages that are plain code.
   [[nodiscard]] virtual exec::Session* session() { return nullptr; }
   // What that plan counted, job by job; nullptr: nothing.

@@ -83,7 +83,8 @@ void StagePlan::run(int phase, int part, int parts, StageJob& job) {
     session_->run_step(static_cast<std::size_t>(phase), part, parts);
     return;
   }
-  job.failed = offload_->run(bound_inputs_, bound_outputs_) != exec::Offload::Outcome::kDone;
+  if (phase < behind_device()) return offload_->prepare(bound_inputs_, bound_outputs_);
+  job.failed = offload_->take() != exec::Offload::Outcome::kDone;
   job.launch = offload_->launch();
   job.on_device = offload_->on_device();
 }

@@ -1,5 +1,5 @@
 // A stage's plan where it runs: on the cores, where every step is a phase of the gang, or on a device beside them,
-// where the whole job is one phase. A stage sees no other difference.
+// where a job is handed over in one phase and taken back in another. A stage sees no other difference.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,10 @@ class StagePlan {
 
   [[nodiscard]] exec::Session& session() const { return offload_ ? offload_->session() : *session_; }
   // nullptr on the cores.
-  [[nodiscard]] const exec::Offload* offload() const { return offload_.get(); }
-  [[nodiscard]] int phases() const { return offload_ ? 1 : static_cast<int>(session_->steps()); }
+  [[nodiscard]] exec::Offload* offload() const { return offload_.get(); }
+  [[nodiscard]] int phases() const { return offload_ ? 2 : static_cast<int>(session_->steps()); }
+  // The first phase that comes behind the device's work; 0 on the cores.
+  [[nodiscard]] int behind_device() const { return offload_ ? 1 : 0; }
   [[nodiscard]] bool parallel() const { return offload_ == nullptr; }
 
   // Host memory, zeros at first. What is no chunk is filled before the first phase and valid behind the last one.
@@ -48,7 +50,8 @@ class StagePlan {
   // False: it is too small or does not start at a multiple of 64.
   [[nodiscard]] bool bind_input(std::size_t i, std::span<const std::byte> bytes);
   [[nodiscard]] bool bind_output(std::size_t i, std::span<std::byte> bytes);
-  // A phase of the job. On the device: notes its times in the job, or that it failed.
+  // A phase of the job. On the device: the first one prepares it, the second one begins it, unless that has been done,
+  // waits for its end, and notes its times in the job, or that it failed.
   void run(int phase, int part, int parts, StageJob& job);
   // All phases on the calling thread. False: the device does not do it.
   bool run();

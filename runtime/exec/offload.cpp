@@ -171,45 +171,78 @@ bool Offload::copy_back(std::span<const std::span<std::byte>> chunks) {
   return true;
 }
 
-bool Offload::hand_over(std::span<const std::span<const std::byte>> inputs,
-                        std::span<const std::span<std::byte>> outputs) {
-  if (inputs.size() != work_->in.size() || outputs.size() != work_->out.size()) return false;
-  if (!bind_inputs(inputs) || !bind_outputs(outputs)) return false;
+bool Offload::hand_over() {
+  if (inputs_.size() != work_->in.size() || outputs_.size() != work_->out.size()) return false;
+  if (!bind_inputs(inputs_) || !bind_outputs(outputs_)) return false;
   for (const Buffer& input : work_->inputs) {
     if (input.own != nullptr && !copy(input.device, input.shared->data(), input.host.size())) return false;
   }
   for (std::size_t segment = 0; segment < session().segments(); ++segment) {
     if (!session().submit(*work_->stream, segment)) return false;
   }
-  return copy_back(outputs);
+  return copy_back(outputs_);
+}
+
+void Offload::prepare(std::span<const std::span<const std::byte>> inputs,
+                      std::span<const std::span<std::byte>> outputs) {
+  launch_ = on_device_ = {};
+  inputs_ = inputs;
+  outputs_ = outputs;
+  stage_ = Stage::kPrepared;
+}
+
+void Offload::forget() {
+  if (stage_ == Stage::kPrepared) stage_ = Stage::kNone;
+}
+
+void Offload::begin() {
+  if (stage_ != Stage::kPrepared) return;
+  if (lost() != nullptr) {
+    outcome_ = Outcome::kLost;
+    stage_ = Stage::kEnded;
+    return;
+  }
+  const HostTime start = host_now();
+  work_->stream->mark(*work_->begin);
+  taken_ = hand_over();
+  work_->stream->mark(*work_->end);
+  handed_over_ = host_now();
+  launch_ = handed_over_ - start;
+  longest_launch_ = std::max(longest_launch_, launch_);
+  stage_ = Stage::kBegun;
+}
+
+std::optional<Duration> Offload::ended() {
+  if (stage_ != Stage::kBegun) return on_device_;
+  const device::Progress progress = work_->end->poll();
+  if (progress == device::Progress::kPending && lost() == nullptr) {
+    if (host_now() - handed_over_ <= work_->accelerator->patience()) return std::nullopt;
+    work_->accelerator->give_up();
+  }
+  session().poll();
+  stage_ = Stage::kEnded;
+  if (progress != device::Progress::kDone || lost() != nullptr) {
+    if (in_flight()) session().leave_state();
+    outcome_ = Outcome::kLost;
+    return on_device_;
+  }
+  on_device_ = work_->end->since(*work_->begin);
+  longest_on_device_ = std::max(longest_on_device_, on_device_);
+  outcome_ = taken_ ? Outcome::kDone : Outcome::kRefused;
+  return on_device_;
+}
+
+Offload::Outcome Offload::take() {
+  begin();
+  while (!ended()) nap();
+  stage_ = Stage::kNone;
+  return outcome_;
 }
 
 Offload::Outcome Offload::run(std::span<const std::span<const std::byte>> inputs,
                               std::span<const std::span<std::byte>> outputs) {
-  using device::Progress;
-  launch_ = on_device_ = {};
-  if (lost() != nullptr) return Outcome::kLost;
-  const HostTime start = host_now();
-  work_->stream->mark(*work_->begin);
-  const bool taken = hand_over(inputs, outputs);
-  work_->stream->mark(*work_->end);
-  const HostTime handed_over = host_now();
-  launch_ = handed_over - start;
-  longest_launch_ = std::max(longest_launch_, launch_);
-  Progress progress = work_->end->poll();
-  while (progress == Progress::kPending && lost() == nullptr) {
-    if (host_now() - handed_over > work_->accelerator->patience()) work_->accelerator->give_up();
-    nap();
-    progress = work_->end->poll();
-  }
-  session().poll();
-  if (progress != Progress::kDone || lost() != nullptr) {
-    if (in_flight()) session().leave_state();
-    return Outcome::kLost;
-  }
-  on_device_ = work_->end->since(*work_->begin);
-  longest_on_device_ = std::max(longest_on_device_, on_device_);
-  return taken ? Outcome::kDone : Outcome::kRefused;
+  prepare(inputs, outputs);
+  return take();
 }
 
 }  // namespace takt::exec

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -93,6 +94,18 @@ class Offload {
   // quarantine. What in_flight() says then is for good: output chunks stay out of use, and the half of the state that
   // the job was to write is left to it.
   Outcome run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs = {});
+  // The same in parts, for whoever gives the device's work a slot of its own; each by any thread, one behind the other.
+  // prepare(): says what the job is about. The spans, and what they refer to, stay until the job has ended.
+  void prepare(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs = {});
+  // Hands over what was prepared; nothing where nothing is.
+  void begin();
+  // Nothing of the job is in flight any more, or the device is lost: how long it worked, by its own clock. nullopt: it
+  // still does.
+  std::optional<Duration> ended();
+  // Begins what was prepared and has not begun, waits until it has ended, and says what came of it.
+  Outcome take();
+  // What was prepared and has not begun will not.
+  void forget();
   [[nodiscard]] bool in_flight() const { return session().in_flight(); }
   // Why its device does no more; nullptr: it does.
   [[nodiscard]] const char* lost() const { return work_->accelerator->lost(); }
@@ -134,12 +147,21 @@ class Offload {
   Offload() = default;
   static Result<Buffer> make_buffer(Accelerator& accelerator, std::uint64_t bytes);
   bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes);
-  bool hand_over(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+  bool hand_over();
   bool bind_inputs(std::span<const std::span<const std::byte>> chunks);
   bool bind_outputs(std::span<const std::span<std::byte>> chunks);
   bool copy_back(std::span<const std::span<std::byte>> chunks);
 
+  enum class Stage : std::uint8_t { kNone, kPrepared, kBegun, kEnded };
+
   std::unique_ptr<Work> work_ = std::make_unique<Work>();
+  // Of the job:
+  Stage stage_ = Stage::kNone;
+  std::span<const std::span<const std::byte>> inputs_;
+  std::span<const std::span<std::byte>> outputs_;
+  bool taken_ = false;  // by the device, all of it
+  HostTime handed_over_;
+  Outcome outcome_ = Outcome::kDone;
   std::uint64_t copied_bytes_ = 0;
   Duration launch_, on_device_, longest_launch_, longest_on_device_;
 };

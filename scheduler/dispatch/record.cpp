@@ -32,6 +32,16 @@ const char* name_of(Reason reason) {
   return "unknown";
 }
 
+Duration time_used(const JobRecord& record) {
+  if (record.segment_count == 0) return {record.completion - record.actual_start};
+  Duration out;
+  for (std::uint32_t i = 0; i < record.segment_count; ++i) {
+    const SegmentRecord& segment = record.segments[i];
+    if (segment.start != kNever && segment.end != kNever) out += Duration{segment.end - segment.start};
+  }
+  return out;
+}
+
 void classify(JobRecord& record, const JobLimits& limits) {
   if (record.actual_start == kNever) {
     const bool skipped = record.reason == Reason::kNone || record.reason == Reason::kPreviousRunning ||

@@ -107,6 +107,10 @@ struct JobRecord {
   Digest output;  // filled in by the recorder, on the housekeeping reserve
 };
 
+// How long a job was at work, on whatever: between its start and its completion, without the pauses between segments.
+// Of one that has both times.
+Duration time_used(const JobRecord& record);
+
 // What a job is judged against.
 struct JobLimits {
   Duration wakeup_window;  // w of its cores, the largest

@@ -142,9 +142,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
     classify(record_, limits());
     return &record_;
   }
-  const ThreadCost latched = ThreadCost::of_this_thread() - before;
-  record_.copied_bytes += latched.copied_bytes;
-  record_.allocations += static_cast<std::uint32_t>(latched.allocations);
+  add_hand_over(ThreadCost::of_this_thread() - before);
   Gang::Limits limits_now = limits_asked;
   segment_.store(0);
   last_segment_.store(job.segments.empty() ? 0 : static_cast<std::uint32_t>(job.segments.size() - 1));
@@ -214,7 +212,9 @@ void StageRun::begin_next(const Begin& when) {
   if (plan.unit != nullptr) {
     segment_.store(next);
     unit_begin_ = unit_end_ = host_now();
+    const ThreadCost before = ThreadCost::of_this_thread();
     host_.begin(job_);
+    add_hand_over(ThreadCost::of_this_thread() - before);
     return;
   }
   Gang::Limits limits = when.limits;
@@ -294,9 +294,12 @@ HostTime StageRun::last_end() const {
 void StageRun::publish() {
   const ThreadCost before = ThreadCost::of_this_thread();
   host_.publish(job_, record_);
-  const ThreadCost handed_over = ThreadCost::of_this_thread() - before;
-  record_.copied_bytes += handed_over.copied_bytes;
-  record_.allocations += static_cast<std::uint32_t>(handed_over.allocations);
+  add_hand_over(ThreadCost::of_this_thread() - before);
+}
+
+void StageRun::add_hand_over(const ThreadCost& cost) {
+  record_.copied_bytes += cost.copied_bytes;
+  record_.allocations += static_cast<std::uint32_t>(cost.allocations);
 }
 
 void StageRun::discard() {

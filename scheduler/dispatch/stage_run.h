@@ -226,7 +226,8 @@ class StageRun {
   void start_round();
   void judge_segments();
   void note_overrun();
-  void charge(const ThreadCost& cost);
+  void charge(const ThreadCost& cost);         // of workers
+  void add_hand_over(const ThreadCost& cost);  // of dispatchers
 
   // Of the job in flight.
   [[nodiscard]] const StagePlan& plan() const { return *plans_[job_.mode]; }

@@ -41,6 +41,32 @@ TEST_F(DeviceCommand, TheHarnessGivesTheDigestsOfTheCores) {
   EXPECT_EQ(slurp(path("cores")), slurp(path("copied")));
 }
 
+TEST_F(DeviceCommand, ATableWithSegmentsIsShownAndReproduced) {
+  const auto segments = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"replay",
+                                   kRoot + "/configs/pipelines/sim_segments.yaml",
+                                   kRoot + "/replay_data/city.mcap",
+                                   "-q",
+                                   "--lockstep",
+                                   "--transport",
+                                   "local"};
+    words.insert(words.end(), more.begin(), more.end());
+    return takt(words);
+  };
+  const Answer device =
+      segments({"-o", path("run"), "--duration", "0.2", "--device", "cuda-host", "--save-digests", path("device")});
+  ASSERT_EQ(device.code, 0) << device.err;
+  ASSERT_EQ(segments({"-o", path("cores"), "--duration", "0.2", "--save-digests", path("of-cores")}).code, 0);
+  EXPECT_EQ(slurp(path("device")), slurp(path("of-cores")));
+  EXPECT_THAT(slurp(path("run/report.html")), HasSubstr("segment 2 of 3 ran 6.00 ms"));
+  // From its folder: the same picture, and the same bytes once more.
+  std::filesystem::remove(path("run/report.html"));
+  EXPECT_EQ(takt({"report", path("run")}).code, 0);
+  EXPECT_THAT(slurp(path("run/report.html")), HasSubstr("segment 2 of 3 ran 6.00 ms"));
+  const Answer repeated = segments({"-o", path("repeated"), "--device", "cuda-host", "--reproduce", path("run")});
+  EXPECT_EQ(repeated.code, 0) << repeated.err;
+}
+
 // A name that means nothing is a mistake; a GPU that is not there is what this machine lacks.
 TEST_F(DeviceCommand, ADeviceThatIsNotThereIsToldInWords) {
   const Answer typo = replay({"--device", "cuda-hots"});

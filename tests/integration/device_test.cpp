@@ -13,6 +13,7 @@
 #include "pipeline/report/verdict.h"
 #include "runtime/device/cuda_host.h"
 #include "runtime/device/fault.h"
+#include "runtime/device/null.h"
 #include "runtime/exec/session.h"
 #include "runtime/memory/aligned_buffer.h"
 #include "tests/integration/shipped.h"
@@ -242,6 +243,112 @@ TEST_F(LidarPipeline, ADeviceFailsTheJobsThatAreNamed) {
     EXPECT_THAT(data.environment.warnings,
                 Contains(HasSubstr(kind == Kind::kLose ? "as the fault file says" : "a job hangs")));
   }
+}
+
+// The camera's network in three slots: submission, the unit's work, completion.
+class InSegments : public ::testing::Test {
+ protected:
+  static constexpr const char* kFile = "configs/pipelines/sim_segments.yaml";
+  static pipeline::PipelineConfig on(std::shared_ptr<device::Device> device,
+                                     exec::Exchange exchange = exec::Exchange::kInPlace) {
+    return loaded(std::move(device), exchange, project(kFile));
+  }
+  static void expect_equal(const pipeline::RunData& data, const pipeline::RunData& expected) {
+    ASSERT_EQ(data.digests.size(), expected.digests.size());
+    for (std::size_t t = 0; t < data.digests.size(); ++t) {
+      EXPECT_GT(data.digests[t].chunks, 2U) << data.digests[t].topic;
+      EXPECT_EQ(data.digests[t].digest, expected.digests[t].digest) << data.digests[t].topic;
+    }
+  }
+  static std::uint32_t camera_of(const pipeline::PipelineConfig& config) {
+    return static_cast<std::uint32_t>(camera(config));
+  }
+};
+
+TEST_F(InSegments, TheBytesAreThoseOfTheCores) {
+  const pipeline::RunData cores = run(on(nullptr));  // in virtual time they may do the unit's work
+  const pipeline::PipelineConfig config = on(harness());
+  const pipeline::RunData device = run(config);
+  expect_equal(device, cores);
+  expect_equal(run(on(harness(), exec::Exchange::kCopies)), cores);
+  const std::vector<sched::Segment>& planned = device.schedule.choices[camera_of(config)].budget.segments;
+  ASSERT_EQ(planned.size(), 3U);
+  std::size_t pictures = 0;
+  for (const sched::JobRecord& record : device.records) {
+    if (record.stage != camera_of(config)) {
+      EXPECT_EQ(record.segment_count, 0);
+      continue;
+    }
+    ++pictures;
+    EXPECT_EQ(record.job_class, sched::JobClass::kOk);
+    EXPECT_GT(record.launch_ns, 0);
+    ASSERT_EQ(record.segment_count, 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(record.segments[i].end - record.segments[i].start, planned[i].time.ns);
+      if (i > 0) {
+        EXPECT_GE(record.segments[i].start, record.segments[i - 1].end);
+      }
+    }
+  }
+  EXPECT_EQ(pictures, 3 * kHyperperiods);
+}
+
+TEST_F(InSegments, ARefusedJobIsGivenUpAndTheRunIsReproduced) {
+  using Kind = pipeline::DeviceFault::Kind;
+  const pipeline::PipelineConfig config = on(harness());
+  pipeline::FaultPlan plan;
+  plan.devices = {{"", Kind::kRefuse, camera_of(config), 4, 1}};
+  const pipeline::RunData data = run(config, transport::Backend::kLocal, &plan);
+  for (const sched::JobRecord& record : data.records) {
+    if (record.stage != camera_of(config)) continue;
+    EXPECT_EQ(record.reason == sched::Reason::kDevice, record.job == 4);
+    EXPECT_EQ(record.published, record.job == 4 ? 0 : 1);
+  }
+  pipeline::RunOptions options = lockstep(kDrive, transport::Backend::kLocal);
+  options.max_hyperperiods = kHyperperiods;
+  options.reproduce = &data;
+  const auto again = pipeline::run_pipeline(on(harness()), data.schedule, options);
+  ASSERT_TRUE(again) << again.error().message;
+  expect_equal(*again, data);
+}
+
+// On the real clock, with a device that takes work and does nothing: what comes when is the table's business.
+TEST_F(InSegments, OnTheRealClockTheUnitWorksInItsSlot) {
+  const pipeline::PipelineConfig config = on(std::shared_ptr<device::Device>(&device::null(), [](device::Device*) {}));
+  pipeline::RunOptions options;
+  options.log_path = kDrive;
+  options.backend = transport::Backend::kLocal;
+  options.max_hyperperiods = 8;
+  const sched::Schedule table = admitted(config.problem);
+  const auto data = pipeline::run_pipeline(config, table, options);
+  ASSERT_TRUE(data) << data.error().message;
+  std::size_t whole = 0;
+  for (const sched::JobRecord& record : data->records) {
+    if (record.stage != camera_of(config) || record.actual_start == sched::kNever) continue;
+    ASSERT_EQ(record.segment_count, 3);
+    if (record.published == 0) continue;
+    ++whole;
+    for (const sched::Slot& slot : table.slots) {
+      if (slot.stage != record.stage || slot.job != table.slots[record.slot].job) continue;
+      EXPECT_GE(record.segments[slot.segment].start, table.clock.start_at(record.hyperperiod, slot.start).ns);
+    }
+  }
+  EXPECT_GT(whole, 0U);
+  options.log_path = kDrive;
+  const auto alone = pipeline::run_pipeline(on(nullptr), table, options);
+  ASSERT_FALSE(alone);
+  EXPECT_THAT(alone.error().message, HasSubstr("segment on unit 'gpu', but it runs on the cores"));
+}
+
+TEST_F(InSegments, OtherSegmentsAreRefused) {
+  pipeline::PipelineConfig config = on(nullptr);
+  sched::Schedule table = admitted(config.problem);
+  std::vector<sched::Segment>& segments = table.choices[camera_of(config)].budget.segments;
+  segments.insert(segments.begin(), segments.front());
+  const auto run = pipeline::run_pipeline(config, table, lockstep(kDrive, transport::Backend::kLocal));
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().code, Code::kConfiguration);
+  EXPECT_THAT(run.error().message, HasSubstr("its budget has 4 segments in another order"));
 }
 
 TEST_F(OnDevice, RawHeadTensorsAreThoseOfTheCores) {

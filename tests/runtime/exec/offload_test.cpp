@@ -77,6 +77,38 @@ TEST_P(OffloadTest, AJobReadsItsChunkAndGivesItsResults) {
   EXPECT_GT(place.offload->longest_launch().ns, 0);
 }
 
+// Whoever gives the device's work a slot of its own.
+TEST_P(OffloadTest, AJobInPartsIsTheSameJob) {
+  Place place(GetParam(), {.polls = 2}, small_plan());
+  Offload& offload = *place.offload;
+  EXPECT_TRUE(offload.ended());  // nothing was begun
+  for (std::size_t i = 0; i < place.chunks.size(); ++i) {
+    const std::span<const std::byte> bytes[] = {place.chunks[i].bytes()};
+    offload.prepare(bytes);
+    EXPECT_EQ(offload.launch(), Duration{});
+    offload.begin();
+    EXPECT_GT(offload.launch().ns, 0);
+    EXPECT_FALSE(offload.ended());
+    EXPECT_FALSE(offload.ended());
+    EXPECT_TRUE(offload.ended());
+    EXPECT_FALSE(offload.in_flight());
+    EXPECT_EQ(offload.take(), Outcome::kDone);
+    const auto x = static_cast<float>(i);
+    EXPECT_FLOAT_EQ(place.result(), (x + kernels::exp_f32(x)) * 0.75F);
+  }
+  const std::span<const std::byte> bytes[] = {place.chunks[0].bytes()};
+  offload.prepare(bytes);
+  offload.forget();
+  offload.begin();
+  EXPECT_EQ(offload.launch(), Duration{}) << "nobody wants it any more";
+  EXPECT_TRUE(offload.ended());
+  place.device->lose("for the test");
+  offload.prepare(bytes);
+  offload.begin();
+  EXPECT_TRUE(offload.ended());
+  EXPECT_EQ(offload.take(), Outcome::kLost);
+}
+
 TEST_P(OffloadTest, BytesThatWereNotLentAreCopied) {
   Place place(GetParam(), {}, small_plan());
   Floats elsewhere;
