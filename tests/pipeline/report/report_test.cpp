@@ -121,6 +121,24 @@ TEST(ReportJson, EveryBudgetHasTheTimesOfItsOwnJobs) {
   EXPECT_NE(report_html(run, judge(run), stage_statistics(run), "").find("degraded to"), std::string::npos);
 }
 
+// Of stages that ran on a device, and of no others.
+TEST(ReportJson, JobsOnADeviceHaveItsTimeBesideTheirHandOver) {
+  RunData run = synthetic_run(6, true);
+  const auto page = [&] { return report_html(run, judge(run), stage_statistics(run), ""); };
+  EXPECT_EQ(page().find("Jobs on the device"), std::string::npos);
+  EXPECT_FALSE(json::parse(report_json(run))["stages"][kCameraStage].contains("device"));
+  for (const std::uint64_t job : {4, 5}) {
+    record_of(run, kCameraStage, job).launch_ns = 30'000 + static_cast<std::int64_t>(job);
+    record_of(run, kCameraStage, job).device_ns = 2'000'000 + static_cast<std::int64_t>(job);
+  }
+  const json stages = json::parse(report_json(run))["stages"];
+  EXPECT_EQ(stages[kCameraStage]["launch"]["samples"], 2);
+  EXPECT_EQ(stages[kCameraStage]["launch"]["max_ns"], 30'005);
+  EXPECT_EQ(stages[kCameraStage]["device"]["min_ns"], 2'000'004);
+  for (std::size_t s = 0; s < stages.size(); ++s) EXPECT_EQ(stages[s].contains("device"), s == kCameraStage);
+  EXPECT_NE(page().find("Jobs on the device"), std::string::npos);
+}
+
 // A change of mode across which no sample was under way has nothing to show.
 TEST(ReportHtml, ChangesOfModeStandWhereInstancesLayAcrossThem) {
   RunData run = synthetic_run(6, true);
@@ -196,8 +214,8 @@ void expect_equal_records(const RunData& a, const RunData& b) {
               std::tie(y.nominal_start, y.actual_start, y.completion, y.publication, y.slot_end, y.cpu_ns));
     EXPECT_EQ(std::tie(x.page_faults, x.copied_bytes, x.allocations, x.input_count, x.published, x.output_bytes),
               std::tie(y.page_faults, y.copied_bytes, y.allocations, y.input_count, y.published, y.output_bytes));
-    EXPECT_EQ(std::tie(x.major_faults, x.voluntary_switches, x.involuntary_switches),
-              std::tie(y.major_faults, y.voluntary_switches, y.involuntary_switches));
+    EXPECT_EQ(std::tie(x.major_faults, x.voluntary_switches, x.involuntary_switches, x.launch_ns, x.device_ns),
+              std::tie(y.major_faults, y.voluntary_switches, y.involuntary_switches, y.launch_ns, y.device_ns));
     EXPECT_EQ(x.published != 0 ? x.output : Digest{}, y.output);
     for (std::size_t k = 0; k < x.input_count; ++k) {
       const sched::InputRecord &p = x.inputs[k], &q = y.inputs[k];
@@ -228,6 +246,8 @@ TEST_F(RunFolder, ComesBackAsItWas) {
   run.dispatch.accounting = nanoseconds(1500);
   run.records[2].involuntary_switches = 3;
   run.records[2].major_faults = 1;
+  run.records[2].launch_ns = 31;
+  run.records[2].device_ns = 2'000'001;
   run.interrupted = true;
   run.measured = baselines(run);
   run.faults = {"late", "radar comes late", "name: late\n", {"radar: late"}, {7}, {{"exit code", "0", "1", false}}};
