@@ -529,7 +529,7 @@ int run(const Options& options) {
       std::fputs(pipeline::ten_lines(*data).c_str(), stdout);
     }
     int code = finite ? judged_exit(options, *data, *outcome) : exit_code(Code::kGate);
-    if (data->faults) code = tell_faults(*data->faults, options.quiet || options.json);
+    if (faults != nullptr) code = tell_faults(*data->faults, options.quiet || options.json);
     if (controls.device_lost) return kRestartMe;
     if (worst == 0) worst = code;
 

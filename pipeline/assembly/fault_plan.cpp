@@ -26,7 +26,21 @@ bool FaultPlan::needs_iceoryx() const {
   });
 }
 
-Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const sched::Schedule& schedule,
+namespace {
+
+// The most jobs of a stage that a run of that length can come to: all of it in the mode in which it runs most often.
+std::uint64_t most_jobs(const std::vector<sched::ModeTable>& modes, std::uint32_t stage, Duration length) {
+  std::int64_t most = 0;
+  for (const sched::ModeTable& mode : modes) {
+    const std::int64_t h = mode.schedule.clock.hyperperiod.ns;
+    most = std::max(most, (length.ns + h - 1) / h * mode.schedule.choices[stage].rate);
+  }
+  return static_cast<std::uint64_t>(most);
+}
+
+}  // namespace
+
+Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const std::vector<sched::ModeTable>& modes,
                    std::uint64_t hyperperiods, Duration log) {
   std::string never;
   const auto tell = [&never](const std::string& where, const std::string& why) {
@@ -37,8 +51,9 @@ Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const s
     std::snprintf(text, sizeof text, "%.3f s", d.seconds());
     return std::string(text);
   };
+  const Duration table = problem.hyperperiod * static_cast<std::int64_t>(hyperperiods);
   const auto reaches_job = [&](const auto& fault) {
-    const std::uint64_t jobs = hyperperiods * static_cast<std::uint64_t>(schedule.choices[fault.stage].rate);
+    const std::uint64_t jobs = most_jobs(modes, fault.stage, table);
     if (jobs > 0 && fault.job >= jobs) {
       tell(fault.where,
            "the run ends with job " + std::to_string(jobs - 1) + " of " + problem.stages[fault.stage].name);
@@ -49,7 +64,6 @@ Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const s
   for (const SensorFault& fault : plan.sensors) {
     if (fault.from > log) tell(fault.where, "the log lasts " + in_seconds(log));
   }
-  const Duration table = problem.hyperperiod * static_cast<std::int64_t>(hyperperiods);
   for (const ProcessFault& fault : plan.processes) {
     if (fault.kind == ProcessFault::Kind::kDiskFull) continue;
     // A mode is entered where a hyperperiod begins.

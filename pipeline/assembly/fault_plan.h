@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 #include "scheduler/model/model.h"
+#include "scheduler/model/modes.h"
 #include "sensors/rig/rig.h"
 
 namespace takt::pipeline {
@@ -117,9 +118,10 @@ Result<FaultPlan> load_faults(const std::string& path, const sched::Problem& pro
 Result<FaultPlan> parse_faults(const std::string& text, const std::string& name, const sched::Problem& problem,
                                const sensors::Rig& rig, const std::vector<std::string>& modes = {});
 
-// Whether every fault can strike in a run of so many hyperperiods over a log of that length. kConfiguration names those
-// that cannot, with their places: a scenario that tests nothing passes too easily.
-Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const sched::Schedule& schedule,
+// Whether every fault can strike in a run as long as so many hyperperiods of the first mode, over a log of that length,
+// whichever modes it comes through. kConfiguration names those that cannot, with their places: a scenario that tests
+// nothing passes too easily.
+Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const std::vector<sched::ModeTable>& modes,
                    std::uint64_t hyperperiods, Duration log);
 
 // What is done to a run, in words; nothing is expected of it yet. `touched`: messages changed, by plan.sensors.

@@ -52,6 +52,24 @@ bool LocationLedger::matches(std::uint64_t job, transport::ChunkLocation where) 
          entry.offset.load(std::memory_order_relaxed) == where.offset;
 }
 
+void StampTrail::note(SensorTime arrival, SensorTime capture) {
+  const std::uint64_t at = noted_.load(std::memory_order_relaxed);
+  Entry& entry = entries_[at % kEntries];
+  entry.arrival.store(arrival.ns, std::memory_order_relaxed);
+  entry.capture.store(capture.ns, std::memory_order_relaxed);
+  noted_.store(at + 1, std::memory_order_release);
+}
+
+std::optional<SensorTime> StampTrail::newest(SensorTime by) const {
+  const std::uint64_t noted = noted_.load(std::memory_order_acquire);
+  for (std::uint64_t back = 1; back <= std::min(noted, kEntries / 2); ++back) {
+    const Entry& entry = entries_[(noted - back) % kEntries];
+    if (entry.arrival.load(std::memory_order_relaxed) > by.ns) continue;
+    return SensorTime{entry.capture.load(std::memory_order_relaxed)};
+  }
+  return std::nullopt;
+}
+
 // A topic may have several channels, and each its own type.
 struct Feeder::Decoders {
   struct OfChannel {
@@ -255,6 +273,7 @@ void Feeder::feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMess
   loan.header->sources[feed.sensor] = {message.capture.ns, message.capture.ns};
   feed.ledger.note(message.index, feed.publisher->location(loan));
   feed.publisher->publish(loan);
+  feed.trail.note(message.arrival, message.capture);
   ++health.delivered;
   progress.pending.push_back(message.arrival.ns);
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,22 @@ class LocationLedger {
   std::vector<Entry> entries_{kEntries};
 };
 
+// When the last samples of a topic arrived, and what they are stamped. One writer, any readers.
+class StampTrail {
+ public:
+  void note(SensorTime arrival, SensorTime capture);
+  // Stamp of the newest one that has arrived by then, among the last kEntries / 2.
+  [[nodiscard]] std::optional<SensorTime> newest(SensorTime by) const;
+
+ private:
+  static constexpr std::uint64_t kEntries = 256;
+  struct Entry {
+    std::atomic<std::int64_t> arrival{0}, capture{0};
+  };
+  std::vector<Entry> entries_{kEntries};
+  std::atomic<std::uint64_t> noted_{0};
+};
+
 // One sensor topic of the feeder and the consumers' progress on it.
 struct SensorFeed {
   std::size_t sensor = 0;         // in the rig
@@ -45,6 +62,7 @@ struct SensorFeed {
   std::unique_ptr<transport::Publisher> publisher;
   std::vector<std::unique_ptr<std::atomic<std::int64_t>>> latched;  // per consumer: SensorTime ns of its last latch
   LocationLedger ledger;
+  StampTrail trail;
   // Arrival of the first message that could not be decoded (SensorTime ns). Told before the watermark passes it.
   std::atomic<std::int64_t> first_bad{std::numeric_limits<std::int64_t>::max()};
 };

@@ -35,7 +35,7 @@ Result<std::unique_ptr<Stage>> PipelineConfig::create(std::size_t stage, std::si
   if (chosen.on_device) {
     spec.accelerator = accelerator ? accelerator : std::make_shared<exec::Accelerator>(device.device, device.exchange);
   }
-  return create_stage(spec, params_[stage]);
+  return create_stage(spec, params_of(stage, chosen));
 }
 
 }  // namespace takt::pipeline

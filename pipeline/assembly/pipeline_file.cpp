@@ -96,6 +96,12 @@ void read_variants(const YamlNode& list, const std::string& pipeline_file, std::
     const auto place = items[v].find("device");
     variant.on_device = has_device && runs_graph(variant.type) && !place;
     if (place) (void)place->one_of({"cpu"});
+    variant.params = items[v].find("params");
+    if (variant.params && variant.type != "fusion_tracker") {
+      variant.params->error(
+          "only variants of type fusion_tracker have parameters of their own; those of a variant of type " +
+          variant.type + " are the stage's");
+    }
     const auto model = items[v].find("model");
     if (variant.type == "camera_network" || variant.type == "lidar_network") {
       if (!model) items[v].error("a variant of type " + variant.type + " needs 'model', the file of its model");
@@ -182,11 +188,25 @@ void check_left_out(const std::vector<YamlNode>& nodes, const PipelineConfig& co
 Status PipelineConfig::compile_fusion_stage(std::size_t stage, const sched::Variant& planned) {
   for (VariantConfig& variant : stages[stage].variants) {
     if (variant.name != planned.name || variant.type != "fusion_tracker") continue;
-    const FusionModel model = read_fusion_model(params_[stage]);
+    const FusionModel model = read_fusion_model(params_of(stage, variant));
     const auto sources = fusion_sources(spec_of(stage, variant), model);
     if (!sources) continue;  // creating the stage says what is wrong
     TAKT_ASSIGN(variant.plan, compile_fusion(model, *sources, stages[stage].connections.size(), parts_of(planned),
                                              variant.on_device ? device.target : kernels::best_target()));
+  }
+  return {};
+}
+
+Status PipelineConfig::runs_in_mode(std::size_t stage, const sched::Stage& in_mode) const {
+  for (const sched::Variant& planned : in_mode.variants) {
+    const VariantConfig& variant = stages[stage].variant(planned.name);
+    if (variant.type != "fusion_tracker") continue;
+    StageSpec spec = spec_of(stage, variant);
+    std::erase_if(spec.inputs, [&in_mode](const StageConnection& connection) {
+      return std::none_of(in_mode.inputs.begin(), in_mode.inputs.end(),
+                          [&](const sched::Input& input) { return input.name == connection.name; });
+    });
+    if (const auto sources = fusion_sources(spec, {}); !sources) return fail(sources.error());
   }
   return {};
 }
@@ -265,6 +285,18 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
       connection.sensor_index = sensor_behind(config.problem, input.source);
       connection.schema = kObjectListSchema;
     }
+  }
+  if (config.modes) {
+    const std::vector<YamlNode> mode_nodes = root.at("modes").items();
+    for (std::size_t m = 0; m < mode_nodes.size(); ++m) {
+      for (const sched::Stage& stage : config.modes->modes[m].problem.stages) {
+        const auto is = [&stage](const StageConfig& whole) { return whole.name == stage.name; };
+        const auto s = std::find_if(config.stages.begin(), config.stages.end(), is) - config.stages.begin();
+        const Status stands = config.runs_in_mode(static_cast<std::size_t>(s), stage);
+        if (!stands) mode_nodes[m].error(stands.error().message + ", or leave the stage out of this mode");
+      }
+    }
+    TAKT_RETURN_IF_ERROR(document.finish());
   }
   TAKT_RETURN_IF_ERROR(check_model_files(model_files, config, models));
   for (const NamedModel& model : models) {

@@ -30,7 +30,8 @@ struct VariantConfig {
   // of its graph.
   std::shared_ptr<const ModelContract> model;
   std::shared_ptr<const plan::Plan> plan;
-  bool on_device = false;  // the plan is for PipelineConfig::device
+  bool on_device = false;          // the plan is for PipelineConfig::device
+  std::optional<YamlNode> params;  // of this variant instead of the stage's; a bundle has them in the plan
 };
 
 // What graphs run on instead of the cores, and how chunks get there. Without a device: on the cores.
@@ -75,7 +76,12 @@ struct PipelineConfig {
 
  private:
   [[nodiscard]] StageSpec spec_of(std::size_t stage, const VariantConfig& chosen) const;
+  [[nodiscard]] const YamlNode& params_of(std::size_t stage, const VariantConfig& chosen) const {
+    return chosen.params ? *chosen.params : params_[stage];
+  }
   Status compile_fusion_stage(std::size_t stage, const sched::Variant& planned);
+  // Whether the stage can do its work with the inputs and in the variants that a mode leaves it.
+  [[nodiscard]] Status runs_in_mode(std::size_t stage, const sched::Stage& in_mode) const;
   friend Result<BoardPipeline> pipeline_of(const Bundle& bundle);
   friend Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& model_files,
                                               const DevicePlace& device, const std::string& board_file);

@@ -3,11 +3,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <optional>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "pipeline/assembly/device_faults.h"
 #include "pipeline/assembly/environment.h"
@@ -25,6 +27,7 @@
 #include "pipeline/report/record_index.h"
 #include "pipeline/report/results.h"
 #include "pipeline/report/text.h"
+#include "pipeline/report/verdict.h"
 #include "runtime/device/device.h"
 #include "runtime/exec/offload.h"
 #include "runtime/exec/session.h"
@@ -249,6 +252,24 @@ std::vector<Fault> faults_of(const std::vector<Fault>& all, std::uint32_t stage)
   return out;
 }
 
+// What a job of the stage may take, by mode and variant. 0 of one that the mode cannot run.
+std::vector<std::vector<Duration>> budgets_of(const sched::Stage& stage, const std::vector<sched::ModeTable>& modes,
+                                              std::size_t s) {
+  std::vector<std::vector<Duration>> out;
+  for (const sched::ModeTable& mode : modes) {
+    const sched::Choice& choice = mode.schedule.choices[s];
+    std::vector<Duration>& budgets = out.emplace_back();
+    for (std::uint32_t v = 0; v < stage.variants.size(); ++v) {
+      Duration budget;
+      for (const sched::Budget& one : stage.variants[v].budgets) {
+        if (one.cores == choice.budget.cores) budget = one.time;
+      }
+      budgets.push_back(v == choice.variant ? choice.budget.time : budget);
+    }
+  }
+  return out;
+}
+
 // Arrivals of every sensor's messages in table time, ascending.
 Result<std::vector<std::vector<std::int64_t>>> read_arrivals(sensors::LogReader& log, const sensors::Rig& rig,
                                                              SensorTime origin) {
@@ -367,6 +388,34 @@ std::string device_note(const exec::Accelerator& accelerator, kernels::Target ta
             std::to_string(free_loaded >> 20) + " MiB with all plans loaded";
   }
   return text;
+}
+
+// By mode: whether some job of it looks at the reference of the phase lock.
+std::vector<bool> modes_that_read(const sched::Problem& problem, const std::vector<sched::ModeTable>& modes) {
+  std::vector<bool> out;
+  for (const sched::ModeTable& mode : modes) {
+    bool reads = false;
+    for (std::size_t s = 0; s < problem.stages.size(); ++s) {
+      const std::vector<sched::Input>& inputs = problem.stages[s].inputs;
+      for (std::size_t i = 0; i < inputs.size() && mode.runs(s); ++i) {
+        const bool reference = inputs[i].from_sensor && inputs[i].source == problem.phase_lock->sensor;
+        reads = reads || (reference && mode.reads[s][i] != 0);
+      }
+    }
+    out.push_back(reads);
+  }
+  return out;
+}
+
+// In a mode in which no job does: what has arrived by the boundary is told to the follower, so that it sees the
+// reference come back. Virtual time waits for the feeder, real time takes what is there.
+void look_at_reference(const sched::Turn& next, const RunContext& context, const SensorFeed& reference, bool lockstep) {
+  const SensorTime now = context.sensor_from_table.map_unchecked(next.begin);
+  context.feeder->want(now);
+  while (lockstep && context.feeder->watermark() < now && (context.stop == nullptr || !context.stop->load())) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  if (const auto stamp = reference.trail.newest(now)) context.phase->latched(*stamp);
 }
 
 constexpr Duration kCalibration = milliseconds(300);
@@ -560,8 +609,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   if (options.reproduce != nullptr) hyperperiods = options.reproduce->dispatch.hyperperiods_run;
   if (options.faults != nullptr) {
     const auto span = log->span();
-    TAKT_RETURN_IF_ERROR(
-        check_reach(*options.faults, config.problem, schedule, hyperperiods, span->second - span->first));
+    TAKT_RETURN_IF_ERROR(check_reach(*options.faults, config.problem, modes, hyperperiods, span->second - span->first));
   }
 
   std::vector<std::vector<std::int64_t>> arrivals;
@@ -655,7 +703,6 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
       const ProcessFault& fault = options.faults->processes[i];
       if (fault.kind == ProcessFault::Kind::kMode) control->ask_at(fault.mode, TableTime{fault.at.ns});
     }
-    if (phase) control->reference_lost = [&phase](const sched::Turn& next) { return phase->silent(next); };
   }
 
   std::vector<SensorFeed*> feed_of(rig.sensors.size(), nullptr);
@@ -737,6 +784,14 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   if (gate != nullptr) gate->begin(origin, schedule.clock.hyperperiod);
   assembly.feeder = std::make_unique<Feeder>(*log, rig, assembly.feeds, run_token, longest_turn(modes), gate);
   context.feeder = assembly.feeder.get();
+  if (phase && control) {
+    const SensorFeed* const reference = feed_of[config.problem.phase_lock->sensor];
+    control->reference_lost = [&, reference,
+                               seen_in = modes_that_read(config.problem, modes)](const sched::Turn& next) {
+      if (reference != nullptr && !seen_in[next.mode]) look_at_reference(next, context, *reference, options.lockstep);
+      return phase->silent(next);
+    };
+  }
   assembly.recorder =
       std::make_unique<Recorder>(config.problem.board.cores.size(), std::move(outputs), options.lockstep);
   const double total = static_cast<double>(hyperperiods) * schedule.clock.hyperperiod.seconds();
@@ -767,8 +822,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   for (std::uint32_t s = 0; options.faults != nullptr && s < stages.size(); ++s) {
     std::vector<StageFault> of_stage = faults_of(options.faults->stages, s);
     if (of_stage.empty()) continue;
-    const auto runs = std::find_if(modes.begin(), modes.end(), [s](const auto& mode) { return mode.runs(s); });
-    stage_faults.push_back(std::make_unique<StageFaults>(std::move(of_stage), runs->schedule.choices[s].budget.time,
+    stage_faults.push_back(std::make_unique<StageFaults>(std::move(of_stage), budgets_of(stages[s], modes, s),
                                                          table_end, options.rate, options.stop));
     assembly.hosts[s]->inject(stage_faults.back().get());
   }
@@ -785,6 +839,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   dispatch_options.lockstep = options.lockstep;
   dispatch_options.hyperperiods = hyperperiods;
   dispatch_options.rate = options.rate;
+  dispatch_options.wait_for_job = options.wait_for_job;
   dispatch_options.stop = options.device_lost ? &stop : options.stop;
   if (phase) dispatch_options.correction = [&phase](const sched::Turn& next) { return phase->correction(next); };
   if (phase && options.reproduce != nullptr) {
@@ -929,6 +984,14 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   }
   data.sensor_from_table = context.sensor_from_table;
   data.dispatch = *dispatched;
+  if (options.reproduce != nullptr) {
+    // A worker that never came back does so here: what it was made to do is not repeated, what it came to is.
+    const auto& stuck = options.reproduce->dispatch.stuck;
+    std::copy_if(stuck.begin(), stuck.end(), std::back_inserter(data.dispatch.stuck), [&](std::uint32_t stage) {
+      return std::find(dispatched->stuck.begin(), dispatched->stuck.end(), stage) == dispatched->stuck.end();
+    });
+    data.repeats = came_to(*options.reproduce);
+  }
   if (!options.lockstep) {
     data.host_stalls = watch.stalls(dispatched->started, options.rate);
     data.watch_cost = watch.cost();

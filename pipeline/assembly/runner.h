@@ -31,6 +31,8 @@ struct RunOptions {
   // Lockstep: an earlier run over the same log with the same table, whose decisions are repeated: every job starts, is
   // skipped, given up and published as its record says, with the inputs of its record.
   const RunData* reproduce = nullptr;
+  // Lockstep: how long a job may take on this machine before it counts as one that never ends.
+  Duration wait_for_job = sched::DispatchOptions{}.wait_for_job;
   ReplayGate* gate = nullptr;  // lockstep only: pause and step
   // Stands between the log and the feeder; tests inject what disks and decoders do.
   std::function<std::unique_ptr<sensors::LogReader>(std::unique_ptr<sensors::LogReader>)> through;

@@ -14,7 +14,8 @@ void StageFaults::behind_work(const sched::Job& job, HostTime began) const {
       }
       continue;
     }
-    HostTime until = began + Duration{static_cast<std::int64_t>(static_cast<double>(budget_.ns) * fault.budgets)};
+    const double budget_ns = static_cast<double>(budgets_[job.mode][job.variant].ns);
+    HostTime until = began + Duration{static_cast<std::int64_t>(budget_ns * fault.budgets)};
     if (fault.endless) {
       const double left_ns = static_cast<double>((end_ - job.nominal_start).ns) / rate_;
       until = began + Duration{static_cast<std::int64_t>(left_ns)};

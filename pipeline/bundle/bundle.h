@@ -23,7 +23,7 @@
 
 namespace takt::pipeline {
 
-inline constexpr std::uint32_t kBundleVersion = 2;
+inline constexpr std::uint32_t kBundleVersion = 3;
 
 // A value of a stage's `params`, as its file says it.
 struct Parameter {

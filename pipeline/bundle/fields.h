@@ -40,7 +40,7 @@ void fields(A& a, T& v) {
 }
 template <class A, Like<Board> T>
 void fields(A& a, T& v) {
-  a(v.name, v.cores, v.units, v.clock_error, v.memory);
+  a(v.name, v.cores, v.units, v.clock_error, v.switch_cost, v.memory);
 }
 template <class A, Like<Sensor::Phase> T>
 void fields(A& a, T& v) {

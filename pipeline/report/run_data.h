@@ -198,6 +198,12 @@ struct FaultReport {
   }
 };
 
+// What the run that a reproduction repeats had come to, its faults judged as well (verdict.h).
+struct RepeatedRun {
+  std::string outcome;  // "PASS", "FAIL", "NOT JUDGED"
+  std::string reason;   // the first one that it was no plain PASS
+};
+
 struct RunData {
   std::string run_folder;
   std::string command;  // reproduces the run
@@ -238,7 +244,8 @@ struct RunData {
   std::vector<TrackFrame> tracks;
   std::vector<TruthFrame> truth;  // ascending; empty when the log has none
   std::optional<FaultReport> faults;
-  std::vector<Baseline> measured;  // real runs of every way at every load beside this one; empty: not asked for
+  std::optional<RepeatedRun> repeats;  // of a reproduction
+  std::vector<Baseline> measured;      // real runs of every way at every load beside this one; empty: not asked for
 
   // The table that a job ran in.
   [[nodiscard]] const sched::Schedule& table_of(const sched::JobRecord& record) const {

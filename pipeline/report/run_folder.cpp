@@ -90,6 +90,7 @@ void describe(A& a, T& v) {
   a("cores", v.cores);
   a("units", v.units);
   a("clock_error_ns", v.clock_error);
+  a("switch_cost_ns", v.switch_cost);
 }
 template <class A, pipeline::Like<Sensor::Phase> T>
 void describe(A& a, T& v) {
@@ -367,6 +368,11 @@ void describe(A& a, T& v) {
   a("struck", v.struck);
   a("expectations", v.expectations);
 }
+template <class A, Like<RepeatedRun> T>
+void describe(A& a, T& v) {
+  a("outcome", v.outcome);
+  a("reason", v.reason);
+}
 template <class A, Like<BaselineChain> T>
 void describe(A& a, T& v) {
   a("worst_latency_ns", v.worst_latency);
@@ -508,6 +514,7 @@ void describe(A& a, T& v) {
   a("resident_bytes", v.resident_bytes);
   a("allocation_guard", v.allocation_guard);
   a("faults", v.faults);
+  a("repeats", v.repeats);
   a("measured", v.measured);
 }
 

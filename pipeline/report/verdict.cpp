@@ -795,6 +795,17 @@ void require_ends(const RunData& run, Judgement& out) {
   }
 }
 
+// The same bytes again are no better than the run that they are of.
+void require_repeated(const RunData& run, Judgement& out) {
+  if (!run.repeats) return;
+  const std::string& was = run.repeats->outcome;
+  const Outcome outcome = was == name_of(Outcome::kPass)   ? Outcome::kPass
+                          : was == name_of(Outcome::kFail) ? Outcome::kFail
+                                                           : Outcome::kNotJudged;
+  out.requirements.push_back({"replay", "verdict of the run that is repeated", outcome,
+                              was + (run.repeats->reason.empty() ? "" : ": " + run.repeats->reason)});
+}
+
 // Below this share a run without violations is no evidence.
 constexpr double kLeastShareHeld = 0.5;
 
@@ -828,6 +839,10 @@ void conclude(const RunData& run, Judgement& out) {
     if (requirement.group.rfind("chain ", 0) != 0) continue;
     unknown = true;
     out.reasons.push_back(requirement.group + ", " + requirement.name + ": NOT JUDGED: " + requirement.detail);
+  }
+  if (run.repeats && run.repeats->outcome == name_of(Outcome::kNotJudged)) {
+    unknown = true;
+    out.reasons.push_back("the run that is repeated was NOT JUDGED: " + run.repeats->reason);
   }
   bool nothing = false;
   for (const ChainJudgement& chain : out.chains) {
@@ -940,7 +955,20 @@ Judgement judge(const RunData& run) {
   require_transport(run, out);
   require_ends(run, out);
   require_digests(run, out);
+  require_repeated(run, out);
   conclude(run, out);
+  return out;
+}
+
+RepeatedRun came_to(const RunData& run) {
+  const Judgement own = judge(run);
+  RepeatedRun out{name_of(own.outcome), own.reasons.empty() ? "" : own.reasons.front()};
+  if (!run.faults || own.outcome == Outcome::kFail) return out;
+  for (const FaultExpectation& e : run.faults->expectations) {
+    if (e.met) continue;
+    return {name_of(Outcome::kFail),
+            "fault '" + run.faults->name + "': " + e.what + ": expected " + e.expected + ", seen " + e.seen};
+  }
   return out;
 }
 

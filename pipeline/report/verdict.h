@@ -121,6 +121,10 @@ struct Judgement {
 // Pure function of the run. Chains, bounds and records must fit together (as assembly or load_run gives them).
 Judgement judge(const RunData& run);
 
+// What a reproduction of this run ends with, where its bytes are the same: the verdict of the run, FAIL also where it
+// did not bear its faults as expected.
+RepeatedRun came_to(const RunData& run);
+
 // Table time of an instant of sensor time: the inverse of RunData::sensor_from_table.
 TableTime table_time(const ClockMap<TableDomain, SensorDomain>& sensor_from_table, SensorTime t);
 

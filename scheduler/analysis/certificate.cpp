@@ -327,7 +327,7 @@ class Checker {
         // The pause is a matter of ticks and of a division, which together lose less than a nanosecond.
         const double with_reserve = static_cast<double>(length) / (1.0 - problem_.board.cores[core].reserve);
         most = std::max(most, static_cast<std::int64_t>(std::floor(with_reserve - 0.2)));
-        most = std::max(most, length + problem_.stages[stage].slack.ns - 2);
+        most = std::max(most, length + free_behind(problem_, stage).ns - 2);
       }
       least = std::min(least.value_or(most), most);
     });
@@ -515,7 +515,7 @@ class Checker {
         std::int64_t here = 0;
         for (const std::uint32_t core : home) here += contains(cores, core) ? choice.rate : 0;
         least = std::min(least.value_or(here * length), here * length);
-        const std::int64_t with = here * (length + problem_.stages[stage].slack.ns);
+        const std::int64_t with = here * (length + free_behind(problem_, stage).ns);
         least_with = std::min(least_with.value_or(with), with);
       });
       slots += least.value_or(0);

@@ -56,7 +56,7 @@ std::vector<Hold> holds_of(const Mode& mode) {
     hold.slot = &slot;
     hold.start = mode.schedule->clock.start_at(0, slot.start).ns;
     hold.end = mode.schedule->clock.end_at(0, slot.end).ns;
-    hold.behind = slot.unit ? segments[slot.segment].guard : stage.slack;
+    hold.behind = slot.unit ? segments[slot.segment].guard : free_behind(problem, slot.stage);
     hold.alone = choice.budget.interference == Interference::kNone;
     hold.alone_on_units = choice.budget.interference == Interference::kCores;
     if (slot.unit) hold.names.push_back("unit " + problem.board.units[*slot.unit].name);

@@ -153,8 +153,8 @@ class Growth {
       each_pair(here, [&](const Stretch& one, const Stretch& next, std::int64_t turn) {
         end_before(one.last, next.first, turn, 0);
         const Slot& follower = schedule_.slots[next.first];
-        const std::int64_t slack = problem_.stages[schedule_.slots[one.last].stage].slack.ns;
-        end_by(one.last, latest_[one.last], ns_at(follower.start) + turn * problem_.hyperperiod.ns - slack);
+        const std::int64_t behind = free_behind(problem_, schedule_.slots[one.last].stage).ns;
+        end_by(one.last, latest_[one.last], ns_at(follower.start) + turn * problem_.hyperperiod.ns - behind);
       });
       each_pair(here, [&](const Stretch& one, const Stretch& next, std::int64_t turn) {
         // Of slot and pause the reserve's share stays free.
@@ -264,7 +264,7 @@ class Growth {
     for (std::size_t i = 0; i < schedule_.slots.size(); ++i) {
       const Slot& slot = schedule_.slots[i];
       const std::int64_t turn = slot.start / ticks();
-      const Duration behind = slot.unit ? segments_[slot.stage][slot.segment].guard : problem_.stages[slot.stage].slack;
+      const Duration behind = slot.unit ? segments_[slot.stage][slot.segment].guard : free_behind(problem_, slot.stage);
       end_by(i, latest_[i],
              (turn + 1) * problem_.hyperperiod.ns - problem_.phase_lock->gap.ns -
                  std::max(behind, problem_.board.clock_error).ns);

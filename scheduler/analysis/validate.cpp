@@ -412,7 +412,7 @@ class Validator {
     const std::int64_t from = problem_.hyperperiod.ns - problem_.phase_lock->gap.ns;
     for (const Slot& slot : schedule_.slots) {
       const Stretch own = stretch(slot, slot);
-      const Duration behind = slot.unit ? segments_[slot.stage][slot.segment].guard : problem_.stages[slot.stage].slack;
+      const Duration behind = slot.unit ? segments_[slot.stage][slot.segment].guard : free_behind(problem_, slot.stage);
       const std::int64_t end = own.end_ns + std::max(behind, problem_.board.clock_error).ns;
       if (end <= from) continue;
       return refuse(name(slot) + " with what stays free behind it ends at " + ms_text({end}) +
@@ -425,10 +425,10 @@ class Validator {
     for (std::uint32_t core = 0; core < problem_.board.cores.size(); ++core) {
       TAKT_RETURN_IF_ERROR(each_pair(on_core(core), [&](const Stretch& one, const Stretch& next) -> Status {
         const std::int64_t free = next.start_ns - one.end_ns;
-        const Duration wanted = problem_.stages[one.slot->stage].slack;
+        const Duration wanted = free_behind(problem_, one.slot->stage);
         if (free >= wanted.ns) return {};
         return refuse(name(*one.slot) + " is followed by the " + name(*next.slot) + " after " + ms_text({free}) +
-                      "; its slack is " + ms_text(wanted));
+                      "; its slack and the board's switch cost are " + ms_text(wanted));
       }));
     }
     return {};

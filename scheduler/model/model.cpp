@@ -324,6 +324,15 @@ Status check_phase_lock(const Problem& problem, const PhaseLock& lock) {
     return fail(Code::kConfiguration,
                 where + "sensor '" + sensor.name + "' has no phase; say where in the table its stamps are to lie");
   }
+  const bool read = std::any_of(problem.stages.begin(), problem.stages.end(), [&lock](const Stage& stage) {
+    return std::any_of(stage.inputs.begin(), stage.inputs.end(),
+                       [&lock](const Input& input) { return input.from_sensor && input.source == lock.sensor; });
+  });
+  if (!read) {
+    return fail(Code::kConfiguration, where + "no stage reads sensor '" + sensor.name +
+                                          "', so that nobody sees the stamps that the table shall follow; keep a "
+                                          "stage that does, or the table free of the lock");
+  }
   if (lock.gap.ns < 0 || lock.filter.ns < 0 || lock.hold_over.ns < 0 || lock.filter > problem.hyperperiod ||
       lock.gap >= problem.hyperperiod || lock.hold_over > kLongest) {
     return fail(Code::kConfiguration,
@@ -379,6 +388,10 @@ Duration with_corrections(const Problem& problem, Duration time) {
   const Sensor& sensor = problem.sensors[problem.phase_lock->sensor];
   const std::int64_t boundaries = time.ns / problem.hyperperiod.ns + 1;
   return time + largest_correction(*problem.phase_lock, sensor, problem.hyperperiod) * boundaries;
+}
+
+Duration free_behind(const Problem& problem, std::size_t stage) {
+  return problem.stages[stage].slack + problem.board.switch_cost;
 }
 
 Sensor in_table_time(const Problem& problem, const Sensor& sensor) {
@@ -509,6 +522,9 @@ Status check(const Problem& problem, Subject& at) {
   }
   if (problem.board.clock_error.ns < 0 || problem.board.clock_error > kMostClockError) {
     return fail(Code::kConfiguration, "the board's clock error must lie in 0 to 1 ms");
+  }
+  if (problem.board.switch_cost.ns < 0 || problem.board.switch_cost > kMostSwitchCost) {
+    return fail(Code::kConfiguration, "the board's switch cost must lie in 0 to " + ms_text(kMostSwitchCost));
   }
   TAKT_RETURN_IF_ERROR(check_names(problem.board.cores, "core"));
   std::set<int> cpus;
@@ -669,6 +685,10 @@ Digest digest_of(const Problem& problem) {
     add_size(chain.stages.size());
     for (const std::uint32_t stage : chain.stages) add(stage);
     for (const std::optional<Duration>& limit : chain.limits) add(limit ? limit->ns : -1);
+  }
+  if (problem.board.switch_cost.ns != 0) {
+    add_text("switch cost");
+    add(problem.board.switch_cost.ns);
   }
   for (const Unit& unit : problem.board.units) {
     add_text("unit");

@@ -37,12 +37,16 @@ struct Unit {
   UnitKind kind = UnitKind::kGpuPartition;
 };
 
+inline constexpr Duration kMostSwitchCost = milliseconds(1);
 struct Board {
   std::string name;
   std::vector<Core> cores;
   std::vector<Unit> units = {};
   Duration clock_error;     // between the timelines of two cores; a unit runs on that of the core that releases it
   std::int64_t memory = 0;  // bytes for weights, pools and arenas; 0: not checked
+  // How long it takes to take a core from a worker that is not done in time, so that the next job there begins as if it
+  // had not been there. At most kMostSwitchCost.
+  Duration switch_cost = {};
 };
 
 // When samples arrive: arrival = stamp reference + [delay_min, delay_max] (exposure or sweep remainder, readout, driver
@@ -222,6 +226,10 @@ struct Problem {
 
 // A time between two instants of the table, and what corrections at the boundaries in between may add to it.
 Duration with_corrections(const Problem& problem, Duration time);
+
+// What stays free of other jobs on a stage's cores behind every slot: its named slack, at whose end a worker that is
+// not done loses the core, and the board's switch cost.
+Duration free_behind(const Problem& problem, std::size_t stage);
 
 // Everything a table relies on: names unique, indices in range, non-feedback inputs precede their consumers, chains
 // follow inputs, samples of a sensor cannot overtake each other, w and p inside [0, 5 ms], segments begin and end on

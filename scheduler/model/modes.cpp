@@ -70,6 +70,31 @@ Status check_lengths(const ModeSet& set, std::size_t& at) {
   return {};
 }
 
+// A mode that is entered because the reference of the phase lock is lost does without it: nothing of what it says would
+// hold otherwise.
+Status check_lost_modes(const ModeSet& set, std::size_t& at) {
+  for (const ModeSpec& mode : set.modes) {
+    if (!mode.lost || !mode.problem.phase_lock) continue;
+    const std::uint32_t reference = mode.problem.phase_lock->sensor;
+    const std::string& sensor = mode.problem.sensors[reference].name;
+    at = *mode.lost;
+    const ModeSpec& lost = set.modes[at];
+    const std::string where =
+        "mode '" + lost.name + "': it is where '" + mode.name + "' goes when sensor '" + sensor + "' is lost, and ";
+    if (lost.problem.phase_lock) {
+      return fail(Code::kConfiguration,
+                  where + "its own table is locked to a sensor; say 'locked: false' in '" + lost.name + "'");
+    }
+    for (const Chain& chain : lost.problem.chains) {
+      if (chain.sensor != reference) continue;
+      return fail(Code::kConfiguration, where + "its chain '" + chain.name +
+                                            "' begins there, so that no bound of it would hold; list in 'chains' of '" +
+                                            lost.name + "' only the others, or take the input away with 'without'");
+    }
+  }
+  return {};
+}
+
 // A mode to which a stage degrades is there, and can be entered from one that runs the stage.
 Status check_degraded_modes(const ModeSet& set, std::size_t& at) {
   for (std::size_t m = 0; m < set.modes.size(); ++m) {
@@ -111,8 +136,12 @@ Status check(const ModeSet& set, ModeSubject& subject) {
     const ModeSpec& mode = set.modes[i];
     at = i;
     const std::string where = "mode '" + mode.name + "': ";
-    if (mode.name.empty() || !names.insert(mode.name).second) {
-      return fail(Code::kConfiguration, where + "modes have names, each its own");
+    if (mode.name.empty()) return fail(Code::kConfiguration, "mode " + std::to_string(i) + ": it has no name");
+    if (!names.insert(mode.name).second) {
+      return fail(Code::kConfiguration,
+                  where +
+                      "another mode before it has the same name, and an exit that leads there could mean either; "
+                      "give each its own");
     }
     TAKT_RETURN_IF_ERROR(check(mode.problem).map_error([&](Error error) {
       return std::move(error).with_context("mode '" + mode.name + "'");
@@ -136,6 +165,7 @@ Status check(const ModeSet& set, ModeSubject& subject) {
   }
   TAKT_RETURN_IF_ERROR(check_lengths(set, at));
   TAKT_RETURN_IF_ERROR(check_degraded_modes(set, at));
+  TAKT_RETURN_IF_ERROR(check_lost_modes(set, at));
   at = set.modes.size();
   std::vector<bool> reached(set.modes.size(), false);
   std::vector<std::uint32_t> open{0};

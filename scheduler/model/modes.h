@@ -39,7 +39,8 @@ struct ModeSet {
 Result<std::vector<Tick>> common_ticks(const std::vector<Problem>& modes);
 
 // At most kMostModes; every problem passes its own check(), names are unique, exits and lost modes exist and differ
-// from the mode, every mode can be reached from the first, no hyperperiod is longer than 1000 times the shortest and no
+// from the mode, no mode for a lost reference is locked or has chains that begin at it, every mode can be reached from
+// the first, no hyperperiod is longer than 1000 times the shortest and no
 // drain than 10000 times. kConfiguration with the first fault.
 Status check(const ModeSet& set);
 

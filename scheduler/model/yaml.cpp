@@ -257,6 +257,9 @@ Board read_board(const YamlNode& root, std::optional<GpuFigures>& figures) {
   Board board;
   board.name = root.at("name").text();
   if (const auto error = root.find("clock_error_us")) board.clock_error = error->microseconds(0, 1000);
+  if (const auto cost = root.find("switch_cost_us")) {
+    board.switch_cost = cost->microseconds(0, kMostSwitchCost.us());
+  }
   if (const auto memory = root.find("memory_mb")) board.memory = read_megabytes(*memory);
   const YamlNode list = root.at("cores");
   for (const YamlNode& node : list.items()) {

@@ -67,6 +67,7 @@
 //
 //   name: generic2
 //   clock_error_us: 1
+//   switch_cost_us: 200           # default 0: to take a core from a worker that is not done; kept free behind slots
 //   memory_mb: 8000               # default: not checked
 //   cores:
 //     - {name: core0, cpu: 0, reserve: 0.25, wakeup_window_us: 1000, publish_window_us: 500}

@@ -67,6 +67,9 @@ Kept read_kept(const YamlNode& node, const Problem& base, Duration hyperperiod) 
       const auto input = reference(item, out.stage.inputs, "input");
       if (input) out.stage.inputs.erase(out.stage.inputs.begin() + *input);
     }
+    if (out.stage.inputs.empty() && !base.stages[*index].inputs.empty()) {
+      without->error("stage '" + out.stage.name + "' has no input left in this mode; leave out the stage as well");
+    }
   }
   return out;
 }

@@ -286,7 +286,8 @@ std::optional<Refutation> refute_memory(const Problem& problem, const Options& o
   return out;
 }
 
-// Slots against the idle share, and slots with the slack behind them against the whole hyperperiod, on some cores.
+// Slots against the idle share, and slots with what stays free behind them against the whole hyperperiod, on some
+// cores.
 std::optional<Refutation> refute_load(const Open& open, const std::vector<std::uint32_t>& cores) {
   const Problem& problem = open.problem;
   std::int64_t demand = 0;
@@ -302,7 +303,7 @@ std::optional<Refutation> refute_load(const Open& open, const std::vector<std::u
     for (const Open::Place& place : open.places[stage]) {
       const std::int64_t times = open.choice(stage, place).rate * shared(*place.cores, cores);
       if (place.on_cores.ns * times < least.demand) least = {stage, place.option, place.on_cores.ns * times};
-      least_with = std::min(least_with, (place.on_cores + problem.stages[stage].slack).ns * times);
+      least_with = std::min(least_with, (place.on_cores + free_behind(problem, stage)).ns * times);
     }
     if (open.places[stage].empty()) continue;
     demand += least.demand;
@@ -331,7 +332,8 @@ std::optional<Refutation> refute_load(const Open& open, const std::vector<std::u
   out.why = (all ? "the cores are overloaded" : cores_text(problem, cores) + " is overloaded") +
             ": in a hyperperiod of " + ms_text(problem.hyperperiod) + " the stages need at least " + ms_text(need) +
             " of core time (" + list_text(texts) +
-            (overloaded ? "" : ", and " + ms_text({with_slack - demand}) + " of slack behind them") + "), " +
+            (overloaded ? "" : ", and " + ms_text({with_slack - demand}) + " of slack and switch cost behind them") +
+            "), " +
             (all ? "the " + std::to_string(cores.size()) + (cores.size() == 1 ? " core has " : " cores have ")
                  : "there are ") +
             ms_text(room) + (overloaded ? " beside their reserve" : "") + ": " + ms_text(need - room) +

@@ -191,7 +191,7 @@ class Orders {
   // What a job takes of a core, with what stays free behind it; less than what rounding may take away.
   [[nodiscard]] std::int64_t taken(std::uint32_t stage, std::uint32_t core) const {
     const auto length = static_cast<double>(lengths_[stage]);
-    return std::max({lengths_[stage], lengths_[stage] + problem_.stages[stage].slack.ns - 2,
+    return std::max({lengths_[stage], lengths_[stage] + free_behind(problem_, stage).ns - 2,
                      static_cast<std::int64_t>(std::floor(length / (1.0 - problem_.board.cores[core].reserve) - 0.2))});
   }
   [[nodiscard]] std::vector<std::uint32_t> in_common(std::uint32_t a, std::uint32_t b) const {

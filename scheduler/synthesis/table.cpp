@@ -139,7 +139,7 @@ Tick Table::occupied(std::size_t stage, Tick length, std::size_t core) const {
   const double share = problem_->board.cores[core].reserve;
   constexpr double kNothing = 5e-7;  // of a tick: an error of the division
   const auto with_reserve = static_cast<Tick>(std::ceil(static_cast<double>(length) / (1.0 - share) - kNothing));
-  return std::max(with_reserve, length + std::max(behind_, clock_.ticks_up(problem_->stages[stage].slack)));
+  return std::max(with_reserve, length + std::max(behind_, clock_.ticks_up(free_behind(*problem_, stage))));
 }
 
 std::optional<Placement> Table::fit(std::size_t stage, const std::vector<std::uint32_t>& cores, Tick anchor) const {

@@ -56,7 +56,7 @@ class Table {
 
   // The segments of a stage's jobs on these cores. A slot is w + budget long, and p longer where the job ends: windows
   // of the slowest core, plus what rounding to nanoseconds may take away. Behind it a core stays free for its share of
-  // the housekeeping reserve, or for the stage's slack, so that the reserve is spread over the hyperperiod in
+  // the housekeeping reserve, or for slack and switch cost, so that the reserve is spread over the hyperperiod in
   // proportion to the load; a unit for the guard; units, mutexes and, where something runs alone, cores for the clock
   // error.
   [[nodiscard]] std::vector<Step> steps(std::size_t stage, const std::vector<std::uint32_t>& cores) const;

@@ -196,6 +196,91 @@ TEST_F(Faults, ARunWithChangesOfModeIsReportedAndReproduced) {
   EXPECT_THAT(again.out, HasSubstr("4 topics: 4 equal, 0 differ"));
 }
 
+// Equal bytes make no run better than it was.
+TEST_F(Faults, AReproductionEndsWithTheVerdictOfItsRun) {
+  const auto again = [&] {
+    return takt({"replay", kRoot + "/configs/pipelines/sim.yaml", kRoot + "/replay_data/city.mcap", "-o", path("again"),
+                 "--reproduce", path("run"), "--transport", "local"});
+  };
+  // It did not bear its fault as the file says.
+  const std::string file = path("unmet.yaml");
+  std::ofstream(file) << "{name: unmet, what: w, expect: {exit: 0, messages: {camera_front: {gaps: 77}}}, faults: "
+                         "[{sensor: camera_front, kind: drop, every: 3, from_s: 1, for_s: 1}]}";
+  EXPECT_EQ(replay(file, {"--transport", "local", "--lockstep", "-q"}).code, 1);
+  Answer answer = again();
+  EXPECT_EQ(answer.code, 1) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("4 topics: 4 equal, 0 differ"));
+  EXPECT_THAT(slurp(path("again/report.json")),
+              HasSubstr("FAIL: fault 'unmet': messages of camera_front, gaps: expected 77, seen"));
+#ifndef TAKT_SANITIZED
+  // A stage never came back, as the file expected it: the run was borne, and its verdict is FAIL.
+  fs::remove_all(path("run"));
+  answer = replay_undisturbed(kRoot + "/configs/faults/hang.yaml", {"--transport", "local", "-q"}, "sim");
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  answer = again();
+  EXPECT_EQ(answer.code, 1) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("4 topics: 4 equal, 0 differ"));
+  const std::string json = slurp(path("again/report.json"));
+  EXPECT_THAT(json, HasSubstr("comes back"));
+  EXPECT_THAT(json, HasSubstr("verdict of the run that is repeated"));
+#endif
+}
+
+// A mode that is entered because the camera is lost does not need to look at it: that it is back is seen all the same.
+TEST_F(Faults, TheReferenceIsSeenToComeBackByAModeThatDoesNotRunItsStage) {
+  std::string text = slurp(kRoot + "/configs/pipelines/sim_modes.yaml");
+  for (std::size_t at = 0; (at = text.find(" ../", at)) != std::string::npos;) {
+    text.replace(at, 4, " " + kRoot + "/configs/");
+  }
+  const std::string coasting = text.substr(text.find("- name: coasting"));
+  const std::string stage = "      - { name: camera_detect, rates_hz: [10], variants: [lite] }\n";
+  ASSERT_NE(coasting.find(stage), std::string::npos);
+  text.erase(text.find("- name: coasting") + coasting.find(stage), stage.size());
+  std::ofstream(path("modes.yaml")) << text;
+  for (const char* const out : {"first", "second"}) {
+    const Answer answer = takt({"replay", path("modes.yaml"), kRoot + "/replay_data/city.mcap", "-o", path(out),
+                                "--transport", "local", "--lockstep", "--faults",
+                                kRoot + "/configs/faults/mode_reference.yaml", "--save-digests", path(out) + ".json"});
+    EXPECT_EQ(answer.code, 0) << answer.err;
+    EXPECT_THAT(answer.out, HasSubstr("expectations met"));
+  }
+  EXPECT_EQ(slurp(path("first.json")), slurp(path("second.json")));
+}
+
+// What a mode promises must be possible in it: refused by all who read the file, with its place.
+TEST_F(Faults, ModesThatCannotWorkAreRefusedAlike) {
+  const std::string shipped = slurp(kRoot + "/configs/pipelines/sim_modes.yaml");
+  const auto expect_refused = [&](const std::string& from, const std::string& to, const std::string& why) {
+    std::string text = shipped;
+    const std::size_t at = text.rfind(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    for (std::size_t i = 0; (i = text.find(" ../", i)) != std::string::npos;) {
+      text.replace(i, 4, " " + kRoot + "/configs/");
+    }
+    std::ofstream(path("modes.yaml")) << text;
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"schedule", path("modes.yaml")},
+          {"schedule", path("modes.yaml"), "--bundle", path("run.bundle")},
+          {"replay", path("modes.yaml"), kRoot + "/replay_data/city.mcap", "-o", path("run"), "--lockstep"}}) {
+      const Answer answer = takt(words);
+      EXPECT_EQ(answer.code, 4) << words[0] << ' ' << to;
+      EXPECT_THAT(answer.err, ::testing::ContainsRegex("modes.yaml:[0-9]+:[0-9]+: "));
+      EXPECT_THAT(answer.err, HasSubstr(why));
+      EXPECT_FALSE(fs::exists(path("run.bundle")) || fs::exists(path("run")));
+    }
+  };
+  expect_refused("    locked: false\n", "",
+                 "mode 'coasting': it is where 'day' goes when sensor 'camera_front' is lost, "
+                 "and its own table is locked to a sensor; say 'locked: false'");
+  expect_refused(", without: [camera]", "", "and its chain 'camera' begins there");
+  expect_refused("without: [camera]", "without: [camera, lidar, radar]",
+                 "has no object list to fuse; connect at least one detection stage, or leave the stage out");
+  expect_refused("without: [camera]", "without: [camera, lidar, radar, ego]",
+                 "'fusion' has no input left in this mode");
+  expect_refused("name: coasting\n", "name: lean\n", "there is already a mode named 'lean'");
+}
+
 TEST_F(Faults, UnknownNamesInTheFileAreAConfigurationError) {
   const std::string file = path("unknown.yaml");
   std::ofstream(file)

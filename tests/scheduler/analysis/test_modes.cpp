@@ -228,7 +228,8 @@ TEST(Modes, CheckNamesWhatIsWrong) {
     return status ? std::string("accepted") : status.error().message;
   };
   EXPECT_EQ(message([](ModeSet&) {}), "accepted");
-  EXPECT_THAT(message([](ModeSet& s) { s.modes[1].name = "full"; }), HasSubstr("each its own"));
+  EXPECT_THAT(message([](ModeSet& s) { s.modes[1].name = "full"; }),
+              HasSubstr("another mode before it has the same name"));
   EXPECT_THAT(message([](ModeSet& s) { s.modes[0].exits = {0}; }), HasSubstr("leads to another mode"));
   EXPECT_THAT(message([](ModeSet& s) { s.modes[0].exits = {7}; }), HasSubstr("leads to another mode"));
   EXPECT_THAT(message([](ModeSet& s) { s.modes[0].exits.clear(); }), HasSubstr("'night': no sequence of exits"));

@@ -174,7 +174,34 @@ TEST(Validate, RefusesTooLittleSlack) {
                     [](Problem& p) {
                       for (Stage& stage : p.stages) stage.slack = milliseconds(60);
                     }),
-              HasSubstr("its slack is 60.000 ms"));
+              HasSubstr("its slack and the board's switch cost are 60.000 ms"));
+}
+
+// Behind a slot of a stage without slack, too: its worker loses the core at the slot's end.
+TEST(Validate, KeepsTheSwitchCostFreeBehindEverySlot) {
+  const auto with = [](Duration free) {
+    Problem problem = test::single();
+    problem.board.switch_cost = microseconds(800);
+    Stage next = problem.stages[0];
+    next.name = "next";
+    problem.stages[0].slack = milliseconds(1);
+    problem.stages.push_back(next);
+    problem.chains.clear();
+    Schedule schedule;
+    schedule.clock = {problem.hyperperiod, ticks_per_hyperperiod(problem.hyperperiod, {1, 1})};
+    const Duration length = milliseconds(10);  // w, budget and p
+    Tick start = 0;
+    for (std::uint32_t stage = 0; stage < 2; ++stage) {
+      schedule.choices.push_back({1, 0, problem.stages[stage].variants[0].budgets[0]});
+      const Tick end = start + schedule.clock.ticks_up(length) + 2;
+      schedule.slots.push_back({.stage = stage, .job = 0, .cores = {0}, .start = start, .end = end});
+      start = end + schedule.clock.ticks_up(free);
+    }
+    const Status status = validate(problem, schedule);
+    return status ? std::string("accepted") : status.error().message;
+  };
+  EXPECT_EQ(with(microseconds(1801)), "accepted");
+  EXPECT_THAT(with(microseconds(1798)), AllOf(HasSubstr("rule 'slack'"), HasSubstr("are 1.800 ms")));
 }
 
 TEST(Validate, RefusesTooLittleIdleTime) {
@@ -309,7 +336,7 @@ TEST(Validate, RefusesMutationsUnderTheNameOfTheRule) {
         if (in_common && other.start < slot.start) before = &other;
       }
       if (before == nullptr || slot.cores.size() != 1 || before->end >= slot.start ||
-          problem.board.cores[slot.cores[0]].reserve == 0 || problem.stages[before->stage].slack.ns > 0) {
+          problem.board.cores[slot.cores[0]].reserve == 0 || free_behind(problem, before->stage).ns > 0) {
         return false;
       }
       const Tick length = slot.end - slot.start;
@@ -372,7 +399,7 @@ TEST(Validate, AgreesWithBruteForceOnShiftedSlots) {
             const std::int64_t from = schedule.clock.start_at(turn, one.start).ns;
             const std::int64_t to = schedule.clock.end_at(turn, one.end).ns;
             const std::int64_t then = schedule.clock.start_at(next_turn, next.start).ns;
-            return then >= to + problem.stages[one.stage].slack.ns &&
+            return then >= to + free_behind(problem, one.stage).ns &&
                    (then - from) * (100 - percent) >= (to - from) * 100;
           };
           for (std::uint64_t turn = 0; turn < 4; ++turn) {

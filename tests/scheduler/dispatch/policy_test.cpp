@@ -77,7 +77,9 @@ TEST(Policy, FollowsAStageToItsHomeInAnotherMode) {
   ASSERT_EQ(start(day, 0, 0), nullptr);
   overrun(day);
   EXPECT_EQ(reason(start(night, 1, 1)), Reason::kSkipNext);
+  EXPECT_EQ(day.in_flight(), nullptr);
   ASSERT_EQ(start(night, 1, 2), nullptr);
+  EXPECT_EQ(day.in_flight(), &night) << "who leads the next job by day may wait for it";
   EXPECT_EQ(reason(start(day, 0, 3)), Reason::kPreviousRunning);
   overrun(night);
   EXPECT_EQ(start(day, 0, 4), nullptr) << "one was skipped meanwhile";

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <filesystem>
 
 #include "scheduler/model/gpu.h"
 #include "scheduler/model/subject.h"
@@ -240,7 +241,7 @@ disparities:
   - {name: fused, stage: fusion, chains: [camera, lidar], limit_ms: 100}
 phase_lock: {sensor: camera, gap_ms: 0.2, filter_ms: 0.05, hold_over_ms: 500}
 modes:
-  - {name: day, exits: [night], dwell_ms: 1000, lost: night}
+  - {name: day, exits: [night, dark], dwell_ms: 1000, lost: dark}
   - name: night
     hyperperiod_ms: 200
     entry_drain_ms: 2
@@ -251,6 +252,12 @@ modes:
       - {name: camera_detect, rates_hz: [15], variants: [cpu]}
     chains:
       - {name: camera, limit_ms: {latency: 250}}
+  - name: dark
+    locked: false
+    exits: [day]
+    stages:
+      - {name: lidar_detect}
+      - {name: fusion, without: [camera]}
 )";
 
 struct Whole {
@@ -306,12 +313,12 @@ TEST(WholeYaml, ReadsModesAsProblemsOfTheirOwn) {
   ASSERT_EQ(got.errors, "");
   ASSERT_TRUE(got.modes);
   ASSERT_TRUE(check(*got.modes)) << check(*got.modes).error().message;
-  ASSERT_EQ(got.modes->modes.size(), 2u);
+  ASSERT_EQ(got.modes->modes.size(), 3u);
   const ModeSpec& day = got.modes->modes[0];
   EXPECT_EQ(day.problem.name, "whole/day");
   EXPECT_EQ(day.problem.stages.size(), 3u);
-  EXPECT_EQ(day.exits, std::vector<std::uint32_t>{1});
-  EXPECT_EQ(day.lost, 1u);
+  EXPECT_EQ(day.exits, (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_EQ(day.lost, 2u);
   EXPECT_EQ(day.dwell, seconds(1));
   const ModeSpec& night = got.modes->modes[1];
   EXPECT_EQ(night.entry_drain, milliseconds(2));
@@ -348,13 +355,16 @@ TEST(WholeYaml, TablesOfModesSpeakOfTheWhole) {
   ChainBound bound;
   bound.bounds[0] = milliseconds(77);
   night.bounds = {bound};
-  const auto tables = tables_of(got.problem, *got.modes, {day, night});
+  Schedule dark;
+  dark.clock = day.clock;
+  dark.choices = {{1, 0, {}}, {1, 0, {}}};
+  const auto tables = tables_of(got.problem, *got.modes, {day, night, dark});
   ASSERT_TRUE(tables) << tables.error().message;
-  ASSERT_EQ(tables->size(), 2u);
+  ASSERT_EQ(tables->size(), 3u);
   const ModeTable& first = (*tables)[0];
   EXPECT_EQ(first.name, "day");
   EXPECT_EQ(first.dwell, milliseconds(1000));
-  EXPECT_EQ(first.lost, 1u);
+  EXPECT_EQ(first.lost, 2u);
   EXPECT_TRUE(first.phase_lock);
   EXPECT_EQ(first.reads, (std::vector<std::vector<std::uint8_t>>{{1}, {1}, {1, 1}}));
   const ModeTable& second = (*tables)[1];
@@ -443,13 +453,23 @@ TEST(WholeYaml, EveryMistakeHasItsPlace) {
        "w.yaml:36:38: phase_lock.gap_ms: the largest correction at a boundary is 0.055 ms"},
       {"hold_over_ms: 500", "hold_over_ms: -5", "w.yaml:36:74: phase_lock.hold_over_ms: -5 is out of range"},
       // Modes.
-      {"exits: [night]", "exits: [nigt]",
+      {"exits: [night, dark]", "exits: [nigt, dark]",
        "w.yaml:38:25: modes[0].exits[0]: unknown mode 'nigt'; did you mean 'night'?"},
-      {"exits: [night]", "exits: [day]", "a mode does not lead to itself"},
-      {"exits: [night]", "exits: [night, night]", "this exit is listed twice"},
-      {"lost: night", "lost: dusk", "unknown mode 'dusk'"},
+      {"exits: [night, dark]", "exits: [day, dark]", "a mode does not lead to itself"},
+      {"exits: [night, dark]", "exits: [night, night]", "this exit is listed twice"},
+      {"lost: dark", "lost: dusk", "unknown mode 'dusk'"},
       {"exits: [day]\n", "exits: [day]\n    lost: day\n", "modes[1].lost: this mode has no phase lock"},
       {"name: night\n", "name: day\n", "already a mode named 'day'"},
+      // A mode for a lost reference does without it; a stage keeps an input.
+      {"lost: dark", "lost: night",
+       "w.yaml:39:5: modes[1]: mode 'night': it is where 'day' goes when sensor 'camera' is "
+       "lost, and its chain 'camera' begins there"},
+      {"    locked: false\n    exits: [day]\n    stages:\n      - {name: lidar_detect}",
+       "    exits: [day]\n    stages:\n      - {name: lidar_detect}",
+       "mode 'dark': phase lock: no stage reads sensor 'camera', so that nobody sees the stamps"},
+      {"- {name: lidar_detect}\n      - {name: fusion, without: [camera]}",
+       "- {name: camera_detect}\n      - {name: lidar_detect}\n      - {name: fusion, without: [camera, lidar]}",
+       "stages[2].without: stage 'fusion' has no input left in this mode; leave out the stage as well"},
       {"hyperperiod_ms: 200", "hyperperiod_ms: 150", "runs 1 times in 100.000 ms, which is no whole number of times"},
       {"rates_hz: [15]", "rates_hz: [17]", "this rate gives 3.400000 jobs in a hyperperiod of 200.000 ms"},
       {"rates_hz: [15]", "rates_hz: []", "at least one rate is needed"},
@@ -517,6 +537,12 @@ TEST(BoardYaml, ShippedBoardsLoad) {
   const Result<Board> orin = load_board(TAKT_SOURCE_DIR "/configs/boards/orin8.yaml");
   ASSERT_TRUE(orin) << orin.error().message;
   EXPECT_EQ(orin->cores.size(), 8u);
+  for (const auto& file : std::filesystem::directory_iterator(TAKT_SOURCE_DIR "/configs/boards")) {
+    const Result<Board> board = load_board(file.path().string());
+    ASSERT_TRUE(board) << board.error().message;
+    EXPECT_LE(board->switch_cost, milliseconds(1)) << file.path();
+  }
+  EXPECT_EQ(generic->switch_cost, microseconds(200));
 }
 
 TEST(BoardYaml, AGpuDeclaresItsFigures) {
@@ -548,7 +574,8 @@ TEST(BoardYaml, AGpuDeclaresItsFigures) {
 
 TEST(BoardYaml, RefusesWindowsOutsideTheRange) {
   const auto document = YamlDocument::parse(
-      "name: b\ncores:\n  - {name: c, cpu: 0, wakeup_window_us: 100, publish_window_us: 6000}\n  - {name: c, cpu: 0, "
+      "name: b\nswitch_cost_us: 1001\ncores:\n  - {name: c, cpu: 0, wakeup_window_us: 100, publish_window_us: 6000}\n  "
+      "- {name: c, cpu: 0, "
       "wakeup_window_us: 200, publish_window_us: 200}\n",
       "b.yaml");
   ASSERT_TRUE(document);
@@ -556,6 +583,7 @@ TEST(BoardYaml, RefusesWindowsOutsideTheRange) {
   const std::string errors = document->finish().error().message;
   EXPECT_THAT(errors, HasSubstr("100 is out of range; allowed: 200 to 5000"));
   EXPECT_THAT(errors, HasSubstr("6000 is out of range"));
+  EXPECT_THAT(errors, HasSubstr("b.yaml:2:17: switch_cost_us: 1001 is out of range; allowed: 0 to 1000"));
   EXPECT_THAT(errors, HasSubstr("already a core named 'c'"));
   EXPECT_THAT(errors, HasSubstr("cpu 0 is listed twice"));
 }

@@ -141,6 +141,7 @@ inline Problem random_problem(std::uint64_t seed, bool with_limits = true) {
   problem.name = "random " + std::to_string(seed);
   problem.board.name = "random";
   problem.board.clock_error = microseconds(below(50));
+  problem.board.switch_cost = microseconds(seed % 3 == 0 ? 150 : 0);
   const std::int64_t cores = 1 + below(3);
   for (std::int64_t c = 0; c < cores; ++c) {
     problem.board.cores.push_back({"core" + std::to_string(c), static_cast<int>(c),

@@ -115,6 +115,11 @@ inline Problem random_units(std::uint64_t seed, bool with_limits = true) {
   for (std::uint32_t s = 0; s < problem.sensors.size() && below(2) == 0; ++s) {
     Sensor& sensor = problem.sensors[s];
     if (!sensor.phase || sensor.period.ns < 8'000'000) continue;
+    const bool read = std::any_of(problem.stages.begin(), problem.stages.end(), [s](const Stage& stage) {
+      return std::any_of(stage.inputs.begin(), stage.inputs.end(),
+                         [s](const Input& input) { return input.from_sensor && input.source == s; });
+    });
+    if (!read) continue;
     sensor.drift_ppm = static_cast<double>(1 + below(50));
     PhaseLock lock;
     lock.sensor = s;
