@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <functional>
 #include <limits>
 
 #include "scheduler/model/model.h"
@@ -171,6 +172,29 @@ TEST(Check, BoundsWhatIsAddedUp) {
               HasSubstr("'heavy9': with the stages before it, there are 20007 jobs in one hyperperiod"));
   // More jobs than ticks of 1 ns and a thousand ticks per job would leave.
   EXPECT_THAT(message([](Problem& p) { p.stages[0].rates = {9'973, 13}; }), HasSubstr("common multiple"));
+}
+
+// In the slots of another budget: where a degraded job runs.
+TEST(Fits, OnTheSameUnitsAndNowhereForLonger) {
+  Budget slots;
+  slots.segments = {{.unit = {}, .time = milliseconds(1), .guard = {}, .mutexes = {}},
+                    {.unit = 0, .time = milliseconds(6), .guard = milliseconds(1), .mutexes = {2}},
+                    {.unit = {}, .time = milliseconds(1), .guard = {}, .mutexes = {}}};
+  slots.time = milliseconds(8);
+  const auto fits_with = [&slots](const std::function<void(Budget&)>& change) {
+    Budget budget = slots;
+    change(budget);
+    return fits(budget, slots);
+  };
+  EXPECT_TRUE(fits_with([](Budget&) {}));
+  EXPECT_TRUE(fits_with([](Budget& b) { b.segments[1].time = b.time = milliseconds(1); }));
+  EXPECT_FALSE(fits_with([](Budget& b) { b.cores = 2; }));
+  EXPECT_FALSE(fits_with([](Budget& b) { b.time = milliseconds(9); }));
+  EXPECT_FALSE(fits_with([](Budget& b) { b.segments[2].time = milliseconds(2); }));
+  EXPECT_FALSE(fits_with([](Budget& b) { b.segments[1].guard = milliseconds(2); }));
+  EXPECT_FALSE(fits_with([](Budget& b) { b.segments[1].unit = 1; }));
+  EXPECT_FALSE(fits_with([](Budget& b) { b.segments[1].mutexes.clear(); }));
+  EXPECT_FALSE(fits_with([](Budget& b) { b.segments.clear(); }));
 }
 
 }  // namespace
