@@ -242,13 +242,14 @@ TEST(FailedStages, TracksSurviveADegradation) {
   const World world(file, false);
   const std::uint32_t fusion = world.stage("fusion");
   const std::uint64_t job = world.faulty_job(fusion);
-  const pipeline::FaultPlan faults = world.plan(fusion, "budgets: 3");
+  const pipeline::FaultPlan faults = world.plan(fusion, "budgets: 2");
   RunData run;
-  // Until the machine lets exactly that job overrun, and its neighbours run.
+  // Within its slack: a worker that lost its core would go on below everything else on the machine, so long that the
+  // stage skips. Until the machine lets exactly that job overrun.
   const auto as_meant = [&] {
     for (std::uint64_t j = 0; j < job + 12; ++j) {
       const JobRecord* const record = find(run, fusion, j);
-      if (record == nullptr || (record->published != 0) == (j == job)) return false;
+      if (record == nullptr || record->published == 0) return false;
       const bool lite = j > job && j <= job + sched::kDegradedJobs;
       if (record->variant != (lite ? 1U : 0U)) return false;
     }
