@@ -550,7 +550,12 @@ Status check_segments(const PipelineConfig& config, const std::vector<sched::Mod
       const sched::Choice& choice = mode.schedule.choices[s];
       const std::vector<sched::Segment>& segments = choice.budget.segments;
       if (!mode.runs(s) || segments.empty()) continue;
-      const sched::Variant& variant = stage.variants[choice.variant];
+      const auto on_cores = [&](std::uint32_t v) {
+        return !config.stages[s].variant(stage.variants[v].name).on_device;
+      };
+      const auto& degraded = mode.degraded[s];
+      const std::uint32_t wrong = degraded && !on_cores(choice.variant) ? *degraded : choice.variant;
+      const sched::Variant& variant = stage.variants[wrong];
       const auto refuse = [&](const std::string& what) {
         return fail(Code::kConfiguration,
                     config.file + ": stage '" + stage.name + "', variant '" + variant.name + "': " + what);
@@ -560,7 +565,7 @@ Status check_segments(const PipelineConfig& config, const std::vector<sched::Mod
             "a job of a pipeline is submission on the cores, one unit, completion on the cores; its budget has " +
             std::to_string(segments.size()) + " segments in another order");
       }
-      if (!lockstep && !config.stages[s].variant(variant.name).on_device) {
+      if (!lockstep && on_cores(wrong)) {
         return refuse("its budget has a segment on unit '" + config.problem.board.units[*segments[1].unit].name +
                       "', but it runs on the cores. Name the device with --device, replay with --lockstep, or give it "
                       "one budget on the cores");

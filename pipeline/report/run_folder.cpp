@@ -664,10 +664,12 @@ Status write_run_folder(const RunData& run, const std::string& folder,
     TAKT_RETURN_IF_ERROR(write_results_mcap(run, unfinished + "/results.mcap"));
     TAKT_RETURN_IF_ERROR(write_manifest(run, unfinished + "/run.json"));
     if (more) TAKT_RETURN_IF_ERROR(more(unfinished));
-    for (const auto& entry : fs::directory_iterator(unfinished, error)) {
-      fs::rename(entry.path(), fs::path(folder) / entry.path().filename(), error);
-      if (error) return fail(Code::kEnvironment, folder + ": cannot be written: " + error.message());
+    fs::directory_iterator entry(unfinished, error);
+    while (!error && entry != fs::directory_iterator()) {
+      fs::rename(entry->path(), fs::path(folder) / entry->path().filename(), error);
+      if (!error) entry.increment(error);
     }
+    if (error) return fail(Code::kEnvironment, folder + ": cannot be written: " + error.message());
     return {};
   };
   Status written = write_all();

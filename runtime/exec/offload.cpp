@@ -192,7 +192,7 @@ void Offload::prepare(std::span<const std::span<const std::byte>> inputs,
 }
 
 void Offload::forget() {
-  if (stage_ == Stage::kPrepared) stage_ = Stage::kNone;
+  if (stage_ == Stage::kPrepared || stage_ == Stage::kEnded) stage_ = Stage::kNone;
 }
 
 void Offload::begin() {
@@ -213,6 +213,7 @@ void Offload::begin() {
 }
 
 std::optional<Duration> Offload::ended() {
+  if (stage_ == Stage::kNone) return Duration{};  // not that of the job before
   if (stage_ != Stage::kBegun) return on_device_;
   const device::Progress progress = work_->end->poll();
   if (progress == device::Progress::kPending && lost() == nullptr) {

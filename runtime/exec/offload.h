@@ -104,7 +104,7 @@ class Offload {
   std::optional<Duration> ended();
   // Begins what was prepared and has not begun, waits until it has ended, and says what came of it.
   Outcome take();
-  // What was prepared and has not begun will not.
+  // What was prepared and has not begun will not; what has ended nobody takes.
   void forget();
   [[nodiscard]] bool in_flight() const { return session().in_flight(); }
   // Why its device does no more; nullptr: it does.

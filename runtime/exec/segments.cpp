@@ -21,7 +21,8 @@ std::vector<Duration> predicted_times(const plan::Description& plan, const Devic
   for (const plan::Step& step : plan.steps) {
     const double ns =
         std::max(static_cast<double>(step.flops) / peaks.gflops, static_cast<double>(step.bytes_moved) / peaks.gb_s);
-    out.push_back(std::max(Duration{static_cast<std::int64_t>(ns)}, peaks.step));
+    constexpr double kMost = 9e18;  // hostile counts
+    out.push_back(std::max(Duration{static_cast<std::int64_t>(std::min(ns, kMost))}, peaks.step));
   }
   return out;
 }

@@ -52,7 +52,8 @@ Status check_slot(const Problem& problem, const Slot& slot, const std::string& n
 Status check_job(const Schedule& schedule, const std::vector<std::uint32_t>& slots, const std::string& name) {
   const Slot& first = schedule.slots[slots.front()];
   const std::vector<Segment>& segments = schedule.choices[first.stage].budget.segments;
-  if (slots.size() != std::max<std::size_t>(segments.size(), 1)) return inconsistent("segments of stage " + name);
+  if (slots.size() != std::max<std::size_t>(segments.size(), 1) || slots.size() > kMostSegments)
+    return inconsistent("segments of stage " + name);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const Slot& slot = schedule.slots[slots[i]];
     if (slot.segment != i || (!segments.empty() && slot.unit != segments[i].unit)) {

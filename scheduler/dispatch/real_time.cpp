@@ -134,7 +134,9 @@ void CoreDispatcher::isolate(TableTime wake) {
   for (const Part& mine : mine_) {
     Isolation& isolation = mine.stage->isolation(mine.part);
     if (mine.stage->running() != 0 && mine.stage->busy(mine.part)) {
-      if (!isolation.held() && wake >= over(mine)) mine.stage->isolate(mine.part);
+      const bool is_over = wake >= over(mine);
+      if (!isolation.held() && is_over) mine.stage->isolate(mine.part);
+      if (isolation.held() && !is_over) isolation.let_go();  // a later segment of its job has begun
       wanted = wanted || !isolation.held();
     }
     any = any || isolation.held();

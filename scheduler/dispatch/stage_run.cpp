@@ -125,14 +125,17 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   publish_at_ = publish_at;
   Reason refused = Reason::kNone;
   const SegmentPlan* const first = segment_plan(0);
-  if (first != nullptr && !take(*first, host_now() + patience, refused)) {
+  const HostTime limit = host_now() + patience;
+  if (first != nullptr && !take(*first, limit, refused)) {
     if (plan.arena != nullptr) plan.arena->give_back();
     give_back();
     return skip(job, refused);
   }
   identify(job, record_);
   const ThreadCost before = ThreadCost::of_this_thread();
-  const bool runs = host_.latch(job_, patience, record_);
+  // What is left of it; zero is without limit.
+  const Duration rest = patience.ns > 0 ? std::max(limit - host_now(), nanoseconds(1)) : patience;
+  const bool runs = host_.latch(job_, rest, record_);
   if (!runs) {
     host_.discard(job_);
     host_.finish(job_, record_);
@@ -359,9 +362,11 @@ std::vector<int> StageRun::abandon(TableTime start, TableTime now) {
   }
   if (record_.actual_start == kNever) record_.actual_start = start.ns;
   record_.completion = now.ns;
-  record_.flags |= kFlagStuck | kFlagIsolated;
+  record_.flags |= left.empty() ? kFlagStuck : kFlagStuck | kFlagIsolated;
+  if (!noted_ && record_.segment_count != 0) record_.segments[segment_.load()] = {start.ns, now.ns};
   discard();
   host_.finish(job_, record_);
+  judge_segments();
   classify(record_, limits());
   return left;
 }

@@ -102,6 +102,14 @@ TEST_P(OffloadTest, AJobInPartsIsTheSameJob) {
   offload.begin();
   EXPECT_EQ(offload.launch(), Duration{}) << "nobody wants it any more";
   EXPECT_TRUE(offload.ended());
+  // Nobody takes it, and the job behind it has nothing for the device.
+  offload.prepare(bytes);
+  offload.begin();
+  while (!offload.ended()) {
+  }
+  offload.forget();
+  offload.begin();
+  EXPECT_EQ(offload.ended(), Duration{});
   place.device->lose("for the test");
   offload.prepare(bytes);
   offload.begin();

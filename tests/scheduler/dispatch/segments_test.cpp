@@ -712,6 +712,18 @@ TEST(Segments, TablesThatTheValidatorWouldRefuseAreRefused) {
   EXPECT_TRUE(refused([](TableBuilder& t) { t.schedule.slots[1].start = 1'000; }));
   EXPECT_TRUE(refused([](TableBuilder& t) { t.schedule.slots[3].cores = {1}; }));
   EXPECT_TRUE(refused([](TableBuilder& t) { t.schedule.choices[0].budget.segments.pop_back(); }));
+  // More than a record has room for.
+  EXPECT_TRUE(refused([](TableBuilder& t) {
+    std::vector<Segment>& segments = t.schedule.choices[0].budget.segments;
+    const Slot last = t.schedule.slots[2];
+    while (segments.size() <= kMostSegments) {
+      Slot& more = t.schedule.slots.emplace_back(last);
+      more.segment = static_cast<std::uint32_t>(segments.size());
+      more.start = last.end + 10 * static_cast<Tick>(segments.size());
+      more.end = more.start + 5;
+      segments.push_back(segments.back());
+    }
+  }));
 }
 
 }  // namespace
