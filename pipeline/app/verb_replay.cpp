@@ -220,6 +220,12 @@ Result<Prepared> prepare(const Options& options) {
   } else if (!options.gang.empty() || options.baselines) {
     return fail(about_one_table(admitted.config, options.baselines ? "--baselines" : "--gang"));
   }
+  if (options.baselines && !pipeline::in_one_piece(out.modes.front().schedule)) {
+    return fail(Code::kConfiguration,
+                options.schedule.pipeline +
+                    ": --baselines runs every job in one piece on its home cores, and this table has jobs in several "
+                    "segments: leave it out, or ask a copy of the file whose budgets have no 'segments'");
+  }
   if (!options.faults.empty()) {
     std::vector<std::string> modes;
     for (const sched::ModeTable& mode : admitted.modes) modes.push_back(mode.name);
@@ -588,7 +594,8 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--remap", options->remap, "topic_in_log:=topic_of_rig (repeatable)");
   verb->add_flag("--paused", options->paused, "begin paused; --lockstep on a terminal only");
   verb->add_option("--device", options->device,
-                   "where networks run: cpu, cuda (or cuda:N: that GPU of NVIDIA), cuda-host (CUDA kernels on the CPU: "
+                   "where compiled graphs run, fusion too: cpu, cuda (or cuda:N: that GPU of NVIDIA), cuda-host (CUDA "
+                   "kernels on the CPU: "
                    "slow, in builds with tests only)")
       ->capture_default_str();
   verb->add_option("--device-memory", options->device_memory,

@@ -359,6 +359,10 @@ const char* name_of(Way way) {
   return "";
 }
 
+bool in_one_piece(const sched::Schedule& table) {
+  return std::all_of(table.slots.begin(), table.slots.end(), [](const sched::Slot& slot) { return slot.segment == 0; });
+}
+
 Baseline simulate(const RunData& run, Way way, double load) { return Simulation(run, way, load).run(); }
 
 std::uint64_t compared_hyperperiods(const RunData& run) {
@@ -395,7 +399,7 @@ Baseline measure(const RunData& run, Way way, double load, std::uint64_t hyperpe
 }
 
 std::vector<Baseline> baselines(const RunData& run) {
-  if (!run.modes.empty()) return {};  // other ways know one table
+  if (!run.modes.empty() || !in_one_piece(run.schedule)) return {};  // other ways know one table, of whole jobs
   std::vector<Baseline> out;
   for (const double load : kLoads) {
     for (const Way way : kWays) out.push_back(simulate(run, way, load));

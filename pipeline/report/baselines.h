@@ -22,8 +22,13 @@
 
 namespace takt::pipeline {
 
+// Other ways run each job in one piece on its home cores: they say nothing about a table with jobs in several segments,
+// whose work is partly on units that they do not know.
+bool in_one_piece(const sched::Schedule& table);
+
+// Of a table whose jobs are in one piece.
 Baseline simulate(const RunData& run, Way way, double load);
-// Every way at every load, loads in the outer order.
+// Every way at every load, loads in the outer order; none of a run with modes or segments.
 std::vector<Baseline> baselines(const RunData& run);
 
 // Runs of other ways are compared over so many hyperperiods: those of the log that `run` had in whole, at most

@@ -67,23 +67,11 @@ std::string missing_inputs(const sched::Stage& stage, const JobRecord& record, R
   return names.empty() ? std::string("a required input") : "input " + names;
 }
 
-// The segment that exceeded its budget by most: "segment 2 of 3, on gpu, "; sets both times.
-std::string worst_segment(const RunData& run, const JobRecord& record, Duration& took, Duration& budget) {
-  const std::vector<sched::Segment>& planned = run.table_of(record).choices[record.stage].budget.segments;
-  std::optional<std::size_t> worst;
-  for (std::size_t i = 0; i < std::min<std::size_t>(record.segment_count, planned.size()); ++i) {
-    const sched::SegmentRecord& segment = record.segments[i];
-    if (segment.start == kNever || segment.end == kNever) continue;
-    const Duration time{segment.end - segment.start};
-    if (worst && time - planned[i].time <= took - budget) continue;
-    worst = i;
-    took = time;
-    budget = planned[i].time;
-  }
-  if (!worst) return "";
-  const auto& unit = planned[*worst].unit;
+// "segment 2 of 3, on gpu, "
+std::string segment_name(const RunData& run, const std::vector<sched::Segment>& planned, std::size_t i) {
+  const auto unit = i < planned.size() ? planned[i].unit : std::nullopt;
   const bool known = unit && *unit < run.problem.board.units.size();
-  return fmt::format("segment {} of {}{}, ", *worst + 1, planned.size(),
+  return fmt::format("segment {} of {}{}, ", i + 1, planned.size(),
                      known ? ", on " + run.problem.board.units[*unit].name : std::string());
 }
 
@@ -105,6 +93,38 @@ std::string overrun_text(const RunData& run, const JobRecord& record) {
 }
 
 }  // namespace
+
+std::string worst_segment(const RunData& run, const JobRecord& record, Duration& took, Duration& budget) {
+  const std::vector<sched::Segment>& planned = run.table_of(record).choices[record.stage].budget.segments;
+  std::optional<std::size_t> worst;
+  for (std::size_t i = 0; i < std::min<std::size_t>(record.segment_count, planned.size()); ++i) {
+    const sched::SegmentRecord& segment = record.segments[i];
+    if (segment.start == kNever || segment.end == kNever) continue;
+    const Duration time{segment.end - segment.start};
+    if (worst && time - planned[i].time <= took - budget) continue;
+    worst = i;
+    took = time;
+    budget = planned[i].time;
+  }
+  return worst ? segment_name(run, planned, *worst) : "";
+}
+
+std::string latest_segment(const RunData& run, const JobRecord& record, Duration& late) {
+  late = {record.actual_start - record.nominal_start};
+  const sched::Schedule& table = run.table_of(record);
+  if (record.slot >= table.slots.size()) return "";
+  const sched::Slot& first = table.slots[record.slot];
+  std::string name;
+  for (const sched::Slot& slot : table.slots) {
+    if (slot.stage != first.stage || slot.job != first.job || slot.segment >= record.segment_count) continue;
+    const std::int64_t start = record.segments[slot.segment].start;
+    const Duration into = table.clock.start_at(0, slot.start) - table.clock.start_at(0, first.start);
+    if (start == kNever || start - record.nominal_start - into.ns <= late.ns) continue;
+    late = {start - record.nominal_start - into.ns};
+    name = segment_name(run, table.choices[record.stage].budget.segments, slot.segment);
+  }
+  return name;
+}
 
 std::string host_evidence(const RunData& run, const JobRecord& record) {
   const std::int64_t until = std::max({record.slot_end, record.completion, record.publication});
@@ -199,7 +219,9 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
         default: return missing_inputs(stage, record, Reason::kNone) + " was missing";
       }
     case JobClass::kLateStart: {
-      std::string text = "began " + ms_text({record.actual_start - record.nominal_start}) + " after its nominal start";
+      Duration late;
+      std::string text = latest_segment(run, record, late);
+      text += "began " + ms_text(late) + " after its nominal start";
       if (const JobRecord* holder = holder_of_core(run, record)) {
         text += ": " + job_name(run, holder->stage, holder->job) + " held its core for another " +
                 ms_text({holder->completion - record.nominal_start});

@@ -27,6 +27,12 @@ std::string in_words(const RunData& run, const sched::ModeChange& change);
 // Of the variant that the job ran, on its cores: a degraded job has another budget than the admitted one.
 Duration budget_of(const RunData& run, const sched::JobRecord& record);
 
+// Of a job in several segments, the one that exceeded its budget by most: "segment 2 of 3, on gpu, ", and its times.
+// "" for a job in one piece, which leaves the times as they are.
+std::string worst_segment(const RunData& run, const sched::JobRecord& record, Duration& took, Duration& budget);
+// The one that began latest after its own slot's start, likewise; "" where that is the job's start.
+std::string latest_segment(const RunData& run, const sched::JobRecord& record, Duration& late);
+
 // "; meanwhile the hypervisor took 20.0 ms of core1", "; meanwhile the process was stopped for 300 ms", or "".
 std::string host_evidence(const RunData& run, const sched::JobRecord& record);
 

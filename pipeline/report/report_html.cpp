@@ -598,7 +598,7 @@ class Report {
 
   // The same stages under other ways of scheduling: simulated, and for real where that was asked for.
   void other_ways() {
-    if (!run_.modes.empty()) return;  // they know one table
+    if (!run_.modes.empty() || !in_one_piece(run_.schedule)) return;  // they know one table, of whole jobs
     std::vector<HtmlTable::Column> columns{{"chain", false}, {"load", true}};
     for (const Way way : kWays) columns.push_back({name_of(way), true});
     HtmlTable table(columns);
@@ -697,11 +697,12 @@ class Report {
                     histogram_svg(times, use.budget.time, use.stage, stage.name + variant + " times") + "</figure>\n";
     }
     std::string text = lead(
-        lockstep_
-            ? "Lockstep gives no wall times: shown is the CPU time of all workers of a job, which is not judged."
-            : "Wall time of a job from its actual start to its completion, beside its budget. Tightness on a drive "
-              "is printed, not judged; a budget of which the median job leaves more than half unused is flagged as "
-              "loose.");
+        lockstep_ ? "Lockstep gives no wall times: shown is the CPU time of all workers of a job, which is not judged."
+                  : "Wall time of a job from its actual start to its completion (in segments: the sum of their times), "
+                    "beside "
+                    "its budget. Tightness on a drive is printed, not judged; a budget of which the median job leaves "
+                    "more than half unused is flagged as "
+                    "loose.");
     text += table.html() + "<div class=\"grid\">" + histograms + "</div>";
     for (const std::string& note : run_.schedule_notes)
       text += "<p class=\"small muted\">Note: " + escaped(note) + "</p>";

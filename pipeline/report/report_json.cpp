@@ -360,7 +360,9 @@ Json schedule_json(const RunData& run) {
   for (const sched::Slot& slot : schedule.slots) {
     slots.push_back({{"stage", run.problem.stages[slot.stage].name},
                      {"job", slot.job},
+                     {"segment", slot.segment},
                      {"cores", slot.cores},
+                     {"unit", slot.unit ? Json(run.problem.board.units[*slot.unit].name) : Json(nullptr)},
                      {"start_ns", schedule.clock.start_at(0, slot.start).ns},
                      {"end_ns", schedule.clock.end_at(0, slot.end).ns}});
   }

@@ -381,13 +381,16 @@ class ChainJudge {
       return;
     }
     if ((record.flags & sched::kFlagLateStart) != 0) {
-      broken(Assumption::kStart, "began " + ms_text({record.actual_start - record.nominal_start}) +
-                                     " after its nominal start, the window is " + ms_text(start_window(record)) +
-                                     host_evidence(run_, record));
+      Duration late;
+      const std::string which = latest_segment(run_, record, late);
+      broken(Assumption::kStart, which + "began " + ms_text(late) + " after its nominal start, the window is " +
+                                     ms_text(start_window(record)) + host_evidence(run_, record));
     }
     if ((record.flags & sched::kFlagOverrun) != 0) {
-      broken(Assumption::kBudget, "took " + ms_text(sched::time_used(record)) + " of a budget of " +
-                                      ms_text(budget_of(run_, record)) + host_evidence(run_, record));
+      Duration took = sched::time_used(record), budget = budget_of(run_, record);
+      const std::string which = worst_segment(run_, record, took, budget);
+      broken(Assumption::kBudget,
+             which + "took " + ms_text(took) + " of a budget of " + ms_text(budget) + host_evidence(run_, record));
     }
     if (record.reason == Reason::kDevice) {
       broken(Assumption::kDevice, "its device refused the work or was lost: nothing was published");

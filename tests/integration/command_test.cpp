@@ -85,6 +85,10 @@ TEST_F(Command, OptionsWithoutEffectAreRefused) {
     EXPECT_THAT(answer.err, HasSubstr(of_one_table.front() + " is about one table"));
     EXPECT_THAT(answer.err, HasSubstr("ask a copy of " + modes + " without 'modes'"));
   }
+  const std::string segments = kRoot + "/configs/pipelines/sim_segments.yaml";
+  const Answer in_pieces = takt({"replay", segments, kDrive, "-o", path("r"), "--transport", "local", "--baselines"});
+  EXPECT_EQ(in_pieces.code, 4) << in_pieces.err;
+  EXPECT_THAT(in_pieces.err, HasSubstr("--baselines runs every job in one piece on its home cores"));
   EXPECT_FALSE(fs::exists(path("r")));
 }
 

@@ -115,5 +115,14 @@ TEST(Baselines, LockstepRunsTakeTheHighWaterMarks) {
   EXPECT_EQ(baselines(run).size(), 12U);
 }
 
+// They would take each segment for a job of its own.
+TEST(Baselines, JobsInSegmentsAreNotCompared) {
+  RunData run = synthetic_run(12, false);
+  EXPECT_TRUE(in_one_piece(run.schedule));
+  cut_camera(run);
+  EXPECT_FALSE(in_one_piece(run.schedule));
+  EXPECT_TRUE(baselines(run).empty());
+}
+
 }  // namespace
 }  // namespace takt::pipeline

@@ -346,4 +346,27 @@ void skip_job(RunData& run, std::uint32_t stage, std::uint64_t job) {
   }
 }
 
+void cut_camera(RunData& run) {
+  run.problem.board.units = {{"gpu"}};
+  sched::Budget& budget = run.problem.stages[kCameraStage].variants[0].budgets[0];
+  budget.segments = {
+      {std::nullopt, milliseconds(3), {}, {}}, {0, milliseconds(3), {}, {}}, {std::nullopt, milliseconds(2), {}, {}}};
+  run.schedule.choices[kCameraStage].budget = budget;
+  const std::vector<sched::Slot> whole = run.schedule.slots;  // later segments go behind: records name slots by number
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (whole[i].stage != kCameraStage) continue;
+    const sched::Tick start = whole[i].start;
+    run.schedule.slots[i].end = start + ticks(3);
+    run.schedule.slots.push_back({kCameraStage, whole[i].job, {}, start + ticks(3), start + ticks(6), 1, 0});
+    run.schedule.slots.push_back({kCameraStage, whole[i].job, whole[i].cores, start + ticks(6), whole[i].end, 2, {}});
+  }
+  for (sched::JobRecord& r : run.records) {
+    if (r.stage != kCameraStage) continue;
+    r.segment_count = 3;
+    const std::int64_t at[] = {0, 3 * kMs, 6 * kMs, 8 * kMs};
+    for (int i = 0; i < 3; ++i) r.segments[i] = {r.actual_start + at[i], r.actual_start + at[i + 1]};
+    r.completion = r.segments[2].end;
+  }
+}
+
 }  // namespace takt::pipeline::test

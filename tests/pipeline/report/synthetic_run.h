@@ -23,4 +23,8 @@ sched::JobRecord& record_of(RunData& run, std::uint32_t stage, std::uint64_t job
 // Makes a job skip (its worker was busy), and its consumers see nothing.
 void skip_job(RunData& run, std::uint32_t stage, std::uint64_t job);
 
+// The camera's jobs in three segments, 3 ms on their core, 3 ms on the unit "gpu" from 3 ms into the slot, 2 ms on the
+// core from 6 ms; each took exactly that long.
+void cut_camera(RunData& run);
+
 }  // namespace takt::pipeline::test

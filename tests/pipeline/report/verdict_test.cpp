@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "pipeline/report/text.h"
 #include "tests/pipeline/report/synthetic_run.h"
 
 namespace takt::pipeline {
@@ -223,6 +224,34 @@ TEST(Verdict, CausesGoBackToTheJobAndEffectsForwardToItsConsumers) {
   EXPECT_NE(j.misses[1].cause.find(": lidar_detect#3 held its core for another"), std::string::npos)
       << j.misses[1].cause;
   EXPECT_EQ(j.misses[1].effect, "");
+}
+
+// Of a job in segments each has its own start and budget; the words name the one that broke them.
+TEST(Verdict, TheSegmentThatWasLateOrTookTooLongIsNamed) {
+  RunData run = synthetic_run(6, true);
+  cut_camera(run);
+  EXPECT_EQ(judge(run).violated, 0U);
+  sched::JobRecord& late = record_of(run, kCameraStage, 3);
+  late.segments[1].start += 700'000;
+  late.flags |= sched::kFlagLateStart;
+  late.job_class = sched::JobClass::kLateStart;
+  sched::JobRecord& slow = record_of(run, kCameraStage, 6);
+  slow.segments[1].end += 500'000;
+  slow.segments[0].end -= 1'000'000;  // the sum is below the sum of the budgets
+  slow.flags |= sched::kFlagOverrun;
+  slow.job_class = sched::JobClass::kOverrun;
+  const Judgement j = judge(run);
+  std::string details;
+  for (const Instance& instance : j.chains[0].latency().instances) {
+    for (const Broken& broken : instance.broken) details += broken.detail + "\n";
+  }
+  const std::int64_t wake = late.actual_start - late.nominal_start;
+  EXPECT_NE(details.find("segment 2 of 3, on gpu, began " + ms_text({wake + 700'000}) + " after its nominal start"),
+            std::string::npos)
+      << details;
+  EXPECT_NE(details.find("segment 2 of 3, on gpu, took 3.50 ms of a budget of 3.00 ms"), std::string::npos) << details;
+  ASSERT_EQ(j.misses.size(), 2U);
+  EXPECT_EQ(j.misses[0].cause.find("segment 2 of 3, on gpu, began "), 0U) << j.misses[0].cause;
 }
 
 TEST(Verdict, HostEvidenceStandsBesideTheJobsOfItsCoreAndTime) {

@@ -38,6 +38,12 @@ RunData eventful() {
   return run;
 }
 
+RunData segments() {
+  RunData run = synthetic_run(10, true);
+  cut_camera(run);
+  return run;
+}
+
 RunData empty() {
   RunData run = synthetic_run(2, false);
   run.records.clear();
@@ -56,6 +62,7 @@ int write_all(const std::string& out) {
                         {"real-time", synthetic_run(10, true)},
                         {"eventful", eventful()},
                         {"hostile", hostile()},
+                        {"segments", segments()},
                         {"empty", empty()}};
   std::filesystem::remove_all(out);
   for (const Case& c : cases) {
