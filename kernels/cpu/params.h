@@ -100,8 +100,6 @@ enum class Activation : std::int32_t {
   kHardSigmoid = 8,  // alpha, beta
 };
 
-// X and Y of a change of layout, and of kernels that keep the shape or reduce the pixels: n images, c channels,
-// `pixels` = h * w.
 // A kernel over blocked tensors has a second form, for GPUs alone, under this many more: the same parameters, blocked
 // tensors hold f16. What is read is widened, what is written is rounded once, to nearest even; between is the
 // arithmetic of the first form, in f32. Weights are f16 with a bias in f32; X of kConvFirst and Y of kPreprocess are
@@ -113,6 +111,8 @@ constexpr KernelId f32_form(KernelId id) {
   return is_f16_form(id) ? static_cast<KernelId>(static_cast<std::uint32_t>(id) - kF16Form) : id;
 }
 
+// X and Y of a change of layout, and of kernels that keep the shape or reduce the pixels: n images, c channels,
+// `pixels` = h * w.
 struct ReorderParams {
   std::int32_t n = 1, c = 1;
   std::int64_t pixels = 1;

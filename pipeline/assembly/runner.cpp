@@ -818,7 +818,7 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sch
   };
   TAKT_RETURN_IF_ERROR(assembly.feeder->status());
 
-  // Helpers run before any priority or affinity is set (decisions 16).
+  // Helpers run before any priority or affinity is set.
   assembly.recorder->start();
   if (assembly.relay) assembly.relay->start();
   assembly.feeder->start();

@@ -169,7 +169,7 @@ struct RealtimeRights {
   // Why the cores may sleep so deeply that they wake up late, in words; "" when they are kept from it, or cannot.
   std::string deep_sleep;
   // How a worker that has not finished in time loses its core: "demotion" (SCHED_IDLE), "parking" (a signal), or ""
-  // where virtual time waits for everybody.
+  // in lockstep, where virtual time waits for a job as long as `wait_for_job` says.
   std::string isolation;
 };
 
