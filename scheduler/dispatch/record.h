@@ -84,8 +84,8 @@ struct JobRecord {
   std::int64_t publication = kNever;  // when publish() returned
   std::int64_t slot_end = kNever;
   std::int64_t cpu_ns = 0;  // CPU time of all workers
-  // Of a job on a device: how long its worker handed work over, and the device's own time from its first piece of work
-  // to its last. Zero on the cores.
+  // Of a job on a device: how long it took to hand the work over, and the device's own time from its first piece of
+  // work to its last. Zero on the cores.
   std::int64_t launch_ns = 0;
   std::int64_t device_ns = 0;
   std::uint32_t flags = 0;

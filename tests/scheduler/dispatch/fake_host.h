@@ -194,6 +194,18 @@ class Records {
   std::vector<JobRecord> all_;
 };
 
+inline DispatchOptions real_time(std::uint64_t hyperperiods) {
+  DispatchOptions options;
+  options.hyperperiods = hyperperiods;
+  return options;
+}
+
+inline DispatchOptions lockstep(std::uint64_t hyperperiods) {
+  DispatchOptions options = real_time(hyperperiods);
+  options.lockstep = true;
+  return options;
+}
+
 inline Result<DispatchResult> run(const TableBuilder& table, const std::vector<StageHost*>& hosts,
                                   const DispatchOptions& options, Records& records) {
   return dispatch(table.problem, table.schedule, hosts, options,

@@ -7,15 +7,9 @@ namespace takt::sched {
 namespace {
 
 using test::FakeHost;
+using test::lockstep;
 using test::Records;
 using test::TableBuilder;
-
-DispatchOptions lockstep(std::uint64_t hyperperiods) {
-  DispatchOptions options;
-  options.lockstep = true;
-  options.hyperperiods = hyperperiods;
-  return options;
-}
 
 // Camera twice per hyperperiod on core 0, LiDAR once on core 1 (or on both), fusion reads both and wraps around.
 struct World {

@@ -11,15 +11,10 @@ namespace takt::sched {
 namespace {
 
 using test::FakeHost;
+using test::real_time;
 using test::Records;
 using test::spin;
 using test::TableBuilder;
-
-DispatchOptions real_time(std::uint64_t hyperperiods) {
-  DispatchOptions options;
-  options.hyperperiods = hyperperiods;
-  return options;
-}
 
 // One stage in slots of 12 ms with a budget of 2 ms, for which jobs 2 and 5 take 6 ms.
 struct Overrunning {

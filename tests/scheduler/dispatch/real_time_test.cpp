@@ -14,14 +14,9 @@ namespace takt::sched {
 namespace {
 
 using test::FakeHost;
+using test::real_time;
 using test::Records;
 using test::TableBuilder;
-
-DispatchOptions real_time(std::uint64_t hyperperiods) {
-  DispatchOptions options;
-  options.hyperperiods = hyperperiods;
-  return options;
-}
 
 template <class Condition>
 void wait_for(Condition condition) {

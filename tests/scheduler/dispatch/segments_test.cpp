@@ -11,22 +11,12 @@ namespace takt::sched {
 namespace {
 
 using test::FakeHost;
+using test::lockstep;
 using test::mix;
+using test::real_time;
 using test::Records;
 using test::spin;
 using test::TableBuilder;
-
-DispatchOptions real_time(std::uint64_t hyperperiods) {
-  DispatchOptions options;
-  options.hyperperiods = hyperperiods;
-  return options;
-}
-
-DispatchOptions lockstep(std::uint64_t hyperperiods) {
-  DispatchOptions options = real_time(hyperperiods);
-  options.lockstep = true;
-  return options;
-}
 
 Segment on_cores(Duration time) { return {.unit = {}, .time = time, .guard = {}, .mutexes = {}}; }
 Segment on(std::uint32_t unit, Duration time, Duration guard = {}) {
