@@ -57,12 +57,17 @@ Tick publish_tick(const Problem& problem, const Schedule& schedule, const Slot& 
   return std::max(last.end - window, last.start + 1);
 }
 
-void Agenda::add(TableTime instant) {
-  instants_.insert(std::upper_bound(instants_.begin(), instants_.end(), instant), instant);
+void Agenda::add(const Entry& entry) {
+  const auto behind = [](TableTime instant, const Entry& other) { return instant < other.instant; };
+  entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), entry.instant, behind), entry);
 }
 
 void Agenda::pass(TableTime now) {
-  instants_.erase(instants_.begin(), std::upper_bound(instants_.begin(), instants_.end(), now));
+  std::erase_if(entries_, [now](const Entry& entry) { return entry.instant <= now; });
+}
+
+void Agenda::drop(const StageRun* stage, std::uint32_t tag) {
+  std::erase_if(entries_, [=](const Entry& entry) { return entry.stage == stage && entry.tag == tag; });
 }
 
 }  // namespace takt::sched

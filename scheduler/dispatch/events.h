@@ -26,18 +26,28 @@ std::vector<std::vector<std::uint32_t>> segments_by_slot(const Schedule& schedul
 // more.
 Tick publish_tick(const Problem& problem, const Schedule& schedule, const Slot& last);
 
+class StageRun;
+
 // What a dispatcher still has to wake for, in order. Allocates nothing up to its capacity.
 class Agenda {
  public:
-  explicit Agenda(std::size_t capacity) { instants_.reserve(capacity); }
-  void add(TableTime instant);
-  [[nodiscard]] bool empty() const { return instants_.empty(); }
-  [[nodiscard]] TableTime first() const { return instants_.front(); }
+  struct Entry {
+    TableTime instant;
+    const StageRun* stage = nullptr;  // the job that it is about
+    std::uint32_t tag = 0;
+  };
+
+  explicit Agenda(std::size_t capacity) { entries_.reserve(capacity); }
+  void add(const Entry& entry);
+  [[nodiscard]] bool empty() const { return entries_.empty(); }
+  [[nodiscard]] TableTime first() const { return entries_.front().instant; }
   // Everything up to `now` is over.
   void pass(TableTime now);
+  // That job is over: nobody has to wake for it any more, as every wake-up costs its core.
+  void drop(const StageRun* stage, std::uint32_t tag);
 
  private:
-  std::vector<TableTime> instants_;  // ascending
+  std::vector<Entry> entries_;  // ascending
 };
 
 }  // namespace takt::sched

@@ -58,6 +58,8 @@ class CoreDispatcher {
   void make_room(StageRun& stage, TableTime begin);
   void release(StageRun& stage, int part, const Job& job);
   void start(const Job& job);
+  // Notes when this core has to look at it.
+  void note(const StageRun& stage, const Job& job);
   void lead(StageRun& stage, const Job& job);
   void follow(StageRun& stage, const Job& job);
 

@@ -35,13 +35,25 @@ TEST(Events, StartsOfACoreAndOfTheTable) {
 
 TEST(Events, AnAgendaIsInOrderAndForgetsWhatIsOver) {
   Agenda agenda(4);
-  for (const std::int64_t at : {30, 10, 20, 10}) agenda.add({at});
+  for (const std::int64_t at : {30, 10, 20, 10}) agenda.add({.instant = {at}});
   EXPECT_EQ(agenda.first().ns, 10);
   agenda.pass({9});
   EXPECT_EQ(agenda.first().ns, 10);
   agenda.pass({20});
   EXPECT_EQ(agenda.first().ns, 30);
   agenda.pass({100});
+  EXPECT_TRUE(agenda.empty());
+}
+
+TEST(Events, AnAgendaDropsTheInstantsOfOneJob) {
+  Agenda agenda(4);
+  for (const std::uint32_t tag : {1, 2}) {
+    agenda.add({.instant = {10 * tag}, .tag = tag});
+    agenda.add({.instant = {10 * tag + 1}, .tag = tag});
+  }
+  agenda.drop(nullptr, 1);
+  EXPECT_EQ(agenda.first().ns, 20);
+  agenda.drop(nullptr, 2);
   EXPECT_TRUE(agenda.empty());
 }
 
