@@ -17,6 +17,7 @@
 #include "pipeline/app/supervise.h"
 #include "pipeline/assembly/digests.h"
 #include "pipeline/assembly/environment.h"
+#include "pipeline/assembly/run_tables.h"
 #include "pipeline/report/baselines.h"
 #include "pipeline/report/report.h"
 #include "pipeline/report/run_folder.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "pipeline/assembly/runner.h"
+#include "pipeline/assembly/transport_plan.h"
 
 namespace takt::pipeline {
 namespace {

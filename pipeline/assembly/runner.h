@@ -60,14 +60,4 @@ Result<RunData> run_pipeline(const PipelineConfig& config, const sched::Schedule
 Result<RunData> run_pipeline(const PipelineConfig& config, const std::vector<sched::ModeTable>& modes,
                              const RunOptions& options);
 
-// The transport that tables need: topics, queue depths and held chunks computed from them.
-transport::TransportSpec plan_transport(const PipelineConfig& config, const std::vector<sched::ModeTable>& modes,
-                                        const std::vector<std::uint64_t>& stage_output_bytes,
-                                        transport::Backend backend, bool lossless, std::uint64_t run,
-                                        bool exported = false);
-
-// The same table with `stage` on `cores` of its cores; kConfiguration unless its budget for that k fits its slots.
-Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedule schedule, const std::string& stage,
-                                   int cores);
-
 }  // namespace takt::pipeline

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "pipeline/assembly/pipeline_file.h"
+#include "pipeline/assembly/run_tables.h"
 #include "pipeline/assembly/runner.h"
 #include "scheduler/analysis/validate.h"
 #include "scheduler/model/what_if.h"

@@ -1,0 +1,108 @@
+#include "pipeline/assembly/run_tables.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace takt::pipeline {
+
+Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedule schedule, const std::string& stage,
+                                   int cores) {
+  const auto& stages = problem.stages;
+  std::size_t index = 0;
+  while (index < stages.size() && stages[index].name != stage) ++index;
+  if (index == stages.size()) return fail(Code::kUsage, "no stage is called '" + stage + "'");
+  sched::Choice& choice = schedule.choices[index];
+  const sched::Budget* found = nullptr;
+  for (const sched::Budget& budget : stages[index].variants[choice.variant].budgets) {
+    if (budget.cores == cores) found = &budget;
+  }
+  if (found == nullptr || cores > choice.budget.cores) {
+    return fail(Code::kConfiguration, "stage '" + stage + "' has no budget for " + std::to_string(cores) +
+                                          " core(s) within its slots of " + std::to_string(choice.budget.cores));
+  }
+  if (found->time > choice.budget.time) {
+    return fail(Code::kConfiguration, "stage '" + stage + "' on " + std::to_string(cores) + " core(s) needs " +
+                                          std::to_string(found->time.ms()) + " ms, its slots give " +
+                                          std::to_string(choice.budget.time.ms()));
+  }
+  for (sched::Slot& slot : schedule.slots) {
+    if (slot.stage == index && !slot.unit) slot.cores.erase(slot.cores.begin(), slot.cores.end() - cores);
+  }
+  choice.budget = *found;  // the slots stay as they are
+  return schedule;
+}
+
+Status check_segments(const PipelineConfig& config, const std::vector<sched::ModeTable>& modes, bool lockstep) {
+  for (const sched::ModeTable& mode : modes) {
+    for (std::size_t s = 0; s < config.problem.stages.size(); ++s) {
+      const sched::Stage& stage = config.problem.stages[s];
+      const sched::Choice& choice = mode.schedule.choices[s];
+      const std::vector<sched::Segment>& segments = choice.budget.segments;
+      if (!mode.runs(s) || segments.empty()) continue;
+      const auto on_cores = [&](std::uint32_t v) {
+        return !config.stages[s].variant(stage.variants[v].name).on_device;
+      };
+      const auto& degraded = mode.degraded[s];
+      const std::uint32_t wrong = degraded && !on_cores(choice.variant) ? *degraded : choice.variant;
+      const sched::Variant& variant = stage.variants[wrong];
+      const auto refuse = [&](const std::string& what) {
+        return fail(Code::kConfiguration,
+                    config.file + ": stage '" + stage.name + "', variant '" + variant.name + "': " + what);
+      };
+      if (segments.size() != 3 || segments[0].unit || !segments[1].unit || segments[2].unit) {
+        return refuse(
+            "a job of a pipeline is submission on the cores, one unit, completion on the cores; its budget has " +
+            std::to_string(segments.size()) + " segments in another order");
+      }
+      if (!lockstep && on_cores(wrong)) {
+        return refuse("its budget has a segment on unit '" + config.problem.board.units[*segments[1].unit].name +
+                      "', but it runs on the cores. Name the device with --device, replay with --lockstep, or give it "
+                      "one budget on the cores");
+      }
+    }
+  }
+  return {};
+}
+
+Duration longest_turn(const std::vector<sched::ModeTable>& modes) {
+  Duration longest;
+  for (const sched::ModeTable& mode : modes) {
+    longest = std::max(longest, mode.entry_drain + mode.schedule.clock.hyperperiod);
+  }
+  return longest;
+}
+
+std::vector<std::vector<Duration>> budgets_of(const sched::Stage& stage, const std::vector<sched::ModeTable>& modes,
+                                              std::size_t s) {
+  std::vector<std::vector<Duration>> out;
+  for (const sched::ModeTable& mode : modes) {
+    const sched::Choice& choice = mode.schedule.choices[s];
+    std::vector<Duration>& budgets = out.emplace_back();
+    for (std::uint32_t v = 0; v < stage.variants.size(); ++v) {
+      Duration budget;
+      for (const sched::Budget& one : stage.variants[v].budgets) {
+        if (one.cores == choice.budget.cores) budget = one.time;
+      }
+      budgets.push_back(v == choice.variant ? choice.budget.time : budget);
+    }
+  }
+  return out;
+}
+
+std::vector<bool> modes_that_read(const sched::Problem& problem, const std::vector<sched::ModeTable>& modes) {
+  std::vector<bool> out;
+  for (const sched::ModeTable& mode : modes) {
+    bool reads = false;
+    for (std::size_t s = 0; s < problem.stages.size(); ++s) {
+      const std::vector<sched::Input>& inputs = problem.stages[s].inputs;
+      for (std::size_t i = 0; i < inputs.size() && mode.runs(s); ++i) {
+        const bool reference = inputs[i].from_sensor && inputs[i].source == problem.phase_lock->sensor;
+        reads = reads || (reference && mode.reads[s][i] != 0);
+      }
+    }
+    out.push_back(reads);
+  }
+  return out;
+}
+
+}  // namespace takt::pipeline
