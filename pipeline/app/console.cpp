@@ -6,6 +6,7 @@
 
 #include "pipeline/app/app.h"
 #include "pipeline/assembly/environment.h"
+#include "pipeline/report/commands.h"
 #include "runtime/base/time.h"
 
 namespace takt::app {
@@ -21,21 +22,11 @@ extern "C" void on_signal(int signal) {
   }
 }
 
-std::string shell_quoted(const std::string& word) {
-  if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                              "-_./=+:,%@") == std::string::npos) {
-    return word;
-  }
-  std::string out = "'";
-  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 }  // namespace
 
 void set_command_line(int argc, char** argv) {
   g_command_line = "takt";
-  for (int i = 1; i < argc; ++i) g_command_line += " " + shell_quoted(argv[i]);
+  for (int i = 1; i < argc; ++i) g_command_line += " " + pipeline::shell_quoted(argv[i]);
 }
 const std::string& command_line() { return g_command_line; }
 

@@ -393,6 +393,11 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
   }
   data.run_folder = folder;
   data.command = command_line();
+  for (const std::string& model : options.schedule.models) data.options.insert(data.options.end(), {"--model", model});
+  if (options.device != Options{}.device) data.options.insert(data.options.end(), {"--device", options.device});
+  if (!options.device_memory.empty()) {
+    data.options.insert(data.options.end(), {"--device-memory", options.device_memory});
+  }
   data.schedule_notes.insert(data.schedule_notes.begin(), admitted.answer.notes.begin(), admitted.answer.notes.end());
   if (!options.schedule.budgets.empty()) {
     TAKT_ASSIGN(const Digest hash, digest_file(options.schedule.budgets));

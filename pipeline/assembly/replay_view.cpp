@@ -150,6 +150,30 @@ std::string seconds_text(double s) {
   return text;
 }
 
+// As parse_replay_time() reads it, to the nanosecond.
+std::string iso_text(SensorTime t) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t ns = ((t.ns % kSecond) + kSecond) % kSecond;
+  const std::time_t seconds = (t.ns - ns) / kSecond;
+  std::tm calendar{};
+  gmtime_r(&seconds, &calendar);
+  char text[64];
+  const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &calendar);
+  std::snprintf(text + length, sizeof text - length, ".%09lldZ", static_cast<long long>(ns));
+  return text;
+}
+
+std::vector<std::string> options_of(const ReplayView& view, SensorTime from) {
+  std::vector<std::string> out;
+  const std::string start = view.seek ? iso_text(from) : view.start;
+  if (!start.empty()) out.insert(out.end(), {"--start", start});
+  if (!view.end.empty()) out.insert(out.end(), {"--end", view.end});
+  for (const std::string& pattern : view.topics) out.insert(out.end(), {"--topics", pattern});
+  for (const std::string& pattern : view.exclude) out.insert(out.end(), {"--exclude", pattern});
+  for (const auto& [in_log, in_rig] : view.remap) out.insert(out.end(), {"--remap", in_log + ":=" + in_rig});
+  return out;
+}
+
 std::string note_of(const std::string& sensor, const sensors::DeviceClockMap& map) {
   return sensor + ": stamps mapped from the device's clock to the recorder's: at " +
          seconds_text(static_cast<double>(map.from_origin.ns) * 1e-9) + " s add " +
@@ -255,6 +279,7 @@ Result<OpenedReplay> open_replay(const std::string& path, const sensors::Rig& ri
                                   seconds_text((last - first).seconds()) + " s");
   }
   if (view.seek) from = std::clamp(*view.seek, from, std::max(from, std::min(to, last) - seconds(1)));
+  out.options = options_of(view, from);
   for (const std::string& topic : out.excluded) {
     out.notes.push_back(topic + ": left out by --topics or --exclude; stages run without it");
   }

@@ -33,6 +33,7 @@ struct OpenedReplay {
   SensorTime first;                         // where relative times count from
   std::vector<SensorSource> sources;        // by sensor of the rig
   std::vector<sensors::ClockFinding> findings;
+  std::vector<std::string> options;   // of `takt replay`, that give the same once more; a seek as --start
   std::vector<std::string> notes;     // what was done to stamps and topics, in words
   std::vector<std::string> excluded;  // topics of the rig that were left out by choice
 };

@@ -436,6 +436,8 @@ class Run {
   Status collect() {
     data_.pipeline_name = config_.name;
     data_.log_path = options_.log_path;
+    data_.options = opened_.options;
+    data_.sought = options_.view.seek.has_value();
     data_.mode = options_.lockstep ? "lockstep" : "real time";
     data_.transport = in_words(options_.backend);
     data_.rate = options_.rate;

@@ -8,6 +8,7 @@
 #include "pipeline/assembly/bundle_config.h"
 #include "pipeline/assembly/runner.h"
 #include "pipeline/bundle/bundle.h"
+#include "pipeline/report/commands.h"
 #include "pipeline/report/run_folder.h"
 #include "pipeline/report/verdict.h"
 #include "runtime/base/outputs.h"
@@ -64,7 +65,8 @@ Result<int> run(const Options& options) {
   }
   TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(pipeline.config, pipeline.modes, run_options));
   data.run_folder = options.out;
-  data.command = "takt-board " + options.bundle + " " + options.log + " -o " + options.out;
+  data.command = "takt-board " + pipeline::shell_quoted(options.bundle) + " " + pipeline::shell_quoted(options.log) +
+                 " -o " + pipeline::shell_quoted(options.out);
   TAKT_ASSIGN(const Digest digest, digest_file(options.bundle));
   data.inputs.push_back({"bundle", options.bundle, digest});
   // What it was made of: takt replay --reproduce tells by these that it has the same.

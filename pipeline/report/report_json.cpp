@@ -7,6 +7,7 @@
 #include "pipeline/report/baselines.h"
 #include "pipeline/report/breakdown.h"
 #include "pipeline/report/causes.h"
+#include "pipeline/report/commands.h"
 #include "pipeline/report/html.h"
 #include "pipeline/report/plans.h"
 #include "pipeline/report/score.h"
@@ -484,25 +485,6 @@ Json plans_json(const RunData& run) {
   return out;
 }
 
-}  // namespace
-
-namespace {
-
-// The decisions of a real-time run once more, for the same bytes. Not where its command line had options that decide
-// what is read or computed: they would have to be repeated.
-std::optional<std::string> command_to_reproduce(const RunData& run) {
-  if (run.mode == "lockstep" || run.command.find(" replay ") == std::string::npos) return std::nullopt;
-  for (const char* option : {"--start", "--end", "--topics", "--exclude", "--remap", "--model", "--device"}) {
-    if (run.command.find(option) != std::string::npos) return std::nullopt;
-  }
-  std::string pipeline;
-  for (const HashedInput& input : run.inputs) {
-    if (input.role == "pipeline") pipeline = input.path;
-  }
-  if (pipeline.empty()) return std::nullopt;
-  return "takt replay " + pipeline + " " + run.log_path + " -o REPEATED --reproduce " + run.run_folder;
-}
-
 // The kinds of graphs that stages of this run are.
 Json compiled_graphs(const RunData& run) {
   Json out = Json::array();
@@ -517,17 +499,6 @@ Json compiled_graphs(const RunData& run) {
 }
 
 }  // namespace
-
-std::vector<std::string> commands_to_try(const RunData& run) {
-  std::vector<std::string> out;
-  if (!run.command.empty()) out.push_back(run.command);
-  if (!run.run_folder.empty()) {
-    if (const auto again = command_to_reproduce(run)) out.push_back(*again);
-    out.push_back("takt report " + run.run_folder);
-    out.push_back("takt diff " + run.run_folder + " OTHER_RUN");
-  }
-  return out;
-}
 
 std::string report_json(const RunData& run, const Judgement& judgement, const std::vector<StageStatistics>& stages) {
   Json out;

@@ -19,7 +19,4 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
 // JUnit XML: one test case per requirement; FAIL is a failure, NOT JUDGED is skipped with its reason.
 std::string junit_xml(const RunData& run, const Judgement& judgement);
 
-// Commands that reproduce and deepen the run, most useful first.
-std::vector<std::string> commands_to_try(const RunData& run);
-
 }  // namespace takt::pipeline

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/report/causes.h"
+#include "pipeline/report/breakdown.h"
 #include "pipeline/report/record_index.h"
 #include "pipeline/report/run_data.h"
 #include "pipeline/report/statistics.h"

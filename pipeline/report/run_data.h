@@ -206,7 +206,11 @@ struct RepeatedRun {
 
 struct RunData {
   std::string run_folder;
-  std::string command;  // reproduces the run
+  std::string command;  // as it was typed
+  // Those of it that decide what is read and on what it is computed, with where a pass that a key began stands in the
+  // log: the same again for --reproduce.
+  std::vector<std::string> options;
+  bool sought = false;  // a key began it: the command gives another pass
   std::string pipeline_name;
   std::string log_path;
   std::string mode;       // "lockstep" or "real time"

@@ -482,6 +482,8 @@ void describe(A& a, T& v) {
 template <class A, Like<RunData> T>
 void describe(A& a, T& v) {
   a("command", v.command);
+  a("options", v.options);
+  a("sought", v.sought);
   a("pipeline_name", v.pipeline_name);
   a("log_path", v.log_path);
   a("mode", v.mode);

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "pipeline/report/causes.h"
+#include "pipeline/report/commands.h"
 #include "pipeline/report/html.h"
-#include "pipeline/report/report_json.h"
 #include "pipeline/report/report_view.h"
 #include "pipeline/report/text.h"
 

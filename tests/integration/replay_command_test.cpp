@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,7 @@ const std::string kRoot = TAKT_SOURCE_DIR;
 class ReplayCommand : public ::testing::Test {
  protected:
   void SetUp() override {
-    out_ = fs::path(TAKT_BINARY_DIR) / ("replay-command-" + std::to_string(::getpid()));
+    out_ = fs::path(TAKT_BINARY_DIR) / ("replay command-" + std::to_string(::getpid()));
     fs::remove_all(out_);
   }
   void TearDown() override {
@@ -135,6 +137,27 @@ TEST_F(ReplayCommand, ASeekBeginsANewPassWithoutState) {
   ASSERT_TRUE(await("pass 2, after a seek")) << screen_;
   EXPECT_EQ(finish(), 0) << screen_;
   EXPECT_TRUE(has("pass-2/report.html"));
+}
+
+// Typed as the report of that pass says: its part of the log, from a folder whose name has a blank.
+TEST_F(ReplayCommand, APassThatAKeyBeganIsReproducedAsItsReportSays) {
+  start({"--paused"});
+  ASSERT_TRUE(await("paused at 0: ")) << screen_;
+  press(" \x1b[C");
+  ASSERT_TRUE(await("pass 2, after a seek")) << screen_;
+  EXPECT_EQ(finish(), 0) << screen_;
+  std::ifstream file(out_ / "pass-2/report.json");
+  const auto report = nlohmann::json::parse(file);
+  const std::string command = report["commands"].at(0);
+  EXPECT_THAT(command, HasSubstr(" --start "));
+  EXPECT_THAT(command, HasSubstr(" --reproduce '" + out_.string() + "/pass-2'"));
+  const std::string line = "cd '" + out_.string() + "' && PATH='" + fs::path(TAKT_PROGRAM).parent_path().string() +
+                           "':$PATH && " + command + " --transport local -q";
+  ASSERT_EQ(std::system(line.c_str()), 0) << line;
+  std::ifstream again(out_ / "REPEATED/report.json");
+  const auto digests = nlohmann::json::parse(again)["digests"];
+  ASSERT_FALSE(digests.empty());
+  for (const auto& digest : digests) EXPECT_EQ(digest["compared"], "equal") << digest;
 }
 
 TEST_F(ReplayCommand, QuitLeavesAReportOfThePartThatRan) {

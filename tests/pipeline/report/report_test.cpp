@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/report/breakdown.h"
+#include "pipeline/report/commands.h"
 #include "pipeline/report/report_html.h"
 #include "pipeline/report/report_json.h"
 #include "pipeline/report/text.h"
@@ -179,6 +180,26 @@ TEST(ReportHtml, EveryMissStandsWithItsCause) {
   const std::string html = report_html(run, judge(run), stage_statistics(run), "");
   EXPECT_NE(html.find("an earlier job of this stage was still running"), std::string::npos);
   EXPECT_NE(html.find("input cloud had arrived by its stamp, but was not physically there"), std::string::npos);
+}
+
+// Every command can be pasted: words with blanks are quoted, and what decided the bytes is given again.
+TEST(Commands, RepeatTheRunAsItWas) {
+  RunData run = synthetic_run(6, true);
+  run.command = "takt replay 'my pipelines/three.yaml' drive.mcap -o 'a run' --exclude '/radar*'";
+  run.inputs.push_back({"pipeline", "my pipelines/three.yaml", {}});
+  run.log_path = "drive.mcap";
+  run.run_folder = "a run";
+  run.options = {"--exclude", "/radar*"};
+  const std::string again =
+      "takt replay 'my pipelines/three.yaml' drive.mcap --exclude '/radar*' -o REPEATED --reproduce 'a run'";
+  EXPECT_EQ(commands_to_try(run),
+            (std::vector<std::string>{run.command, again, "takt report 'a run'", "takt diff 'a run' OTHER_RUN"}));
+  run.mode = "lockstep";
+  EXPECT_EQ(commands_to_try(run)[1], "takt report 'a run'") << "the command itself gives the same bytes";
+  run.sought = true;
+  EXPECT_EQ(commands_to_try(run).front(), again) << "the command gives another pass";
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_quoted(""), "''");
 }
 
 TEST(Text, FiguresReadTheSameEverywhere) {

@@ -1,0 +1,46 @@
+#include "pipeline/report/commands.h"
+
+#include <optional>
+
+namespace takt::pipeline {
+namespace {
+
+// The same bytes once more. A run in virtual time gives them by its own command, unless a key began it in the middle of
+// the log; a run in real time by its decisions, repeated.
+std::optional<std::string> command_to_reproduce(const RunData& run) {
+  if (run.command.find(" replay ") == std::string::npos || (run.mode == "lockstep" && !run.sought)) return std::nullopt;
+  std::string pipeline;
+  for (const HashedInput& input : run.inputs) {
+    if (input.role == "pipeline") pipeline = input.path;
+  }
+  if (pipeline.empty()) return std::nullopt;
+  std::string out = "takt replay " + shell_quoted(pipeline) + " " + shell_quoted(run.log_path);
+  for (const std::string& word : run.options) out += " " + shell_quoted(word);
+  return out + " -o REPEATED --reproduce " + shell_quoted(run.run_folder);
+}
+
+}  // namespace
+
+std::string shell_quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                              "-_./=+:,%@") == std::string::npos) {
+    return word;
+  }
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::vector<std::string> commands_to_try(const RunData& run) {
+  std::vector<std::string> out;
+  // That of a pass which a key began gives the first pass again.
+  if (!run.command.empty() && !run.sought) out.push_back(run.command);
+  if (!run.run_folder.empty()) {
+    if (const auto again = command_to_reproduce(run)) out.push_back(*again);
+    out.push_back("takt report " + shell_quoted(run.run_folder));
+    out.push_back("takt diff " + shell_quoted(run.run_folder) + " OTHER_RUN");
+  }
+  return out;
+}
+
+}  // namespace takt::pipeline

@@ -1,0 +1,17 @@
+// What to type after a run. Every command can be pasted into a shell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipeline/report/run_data.h"
+
+namespace takt::pipeline {
+
+// As it is where a POSIX shell takes it for one word, else in single quotes.
+std::string shell_quoted(const std::string& word);
+
+// Commands that repeat and deepen the run, most useful first.
+std::vector<std::string> commands_to_try(const RunData& run);
+
+}  // namespace takt::pipeline
