@@ -30,19 +30,25 @@ const std::vector<std::uint32_t>* cores_of(const RunData& run, const JobRecord& 
 
 // The job of another stage that still held a core of `record` at its nominal start. One that lost its core at the end
 // of its slot did not.
-const JobRecord* holder_of_core(const RunData& run, const JobRecord& record) {
+const JobRecord* holder_of_core(const RunData& run, const RecordIndex& index, const JobRecord& record) {
   const auto* cores = cores_of(run, record);
   if (cores == nullptr) return nullptr;
   const JobRecord* found = nullptr;
-  for (const JobRecord& other : run.records) {
-    if (other.stage == record.stage || other.actual_start == kNever || other.completion == kNever) continue;
-    if ((other.flags & sched::kFlagIsolated) != 0) continue;
-    if (other.nominal_start >= record.nominal_start || other.completion <= record.nominal_start) continue;
-    const auto* others = cores_of(run, other);
-    if (others == nullptr) continue;
-    const bool shared =
-        std::find_first_of(cores->begin(), cores->end(), others->begin(), others->end()) != cores->end();
-    if (shared && (found == nullptr || other.completion > found->completion)) found = &other;
+  for (std::uint32_t stage = 0; stage < run.problem.stages.size(); ++stage) {
+    if (stage == record.stage) continue;
+    const auto jobs = index.stage(stage);
+    auto at = std::lower_bound(jobs.begin(), jobs.end(), record.nominal_start,
+                               [](const JobRecord* job, std::int64_t start) { return job->nominal_start < start; });
+    while (at != jobs.begin()) {
+      const JobRecord* const other = *--at;
+      if (other->actual_start == kNever || other->completion == kNever) continue;
+      if ((other->flags & sched::kFlagIsolated) != 0) continue;
+      if (other->completion <= record.nominal_start) break;  // jobs of a stage do not overlap: so did those before
+      const auto* others = cores_of(run, *other);
+      const bool shared = others != nullptr && std::find_first_of(cores->begin(), cores->end(), others->begin(),
+                                                                  others->end()) != cores->end();
+      if (shared && (found == nullptr || other->completion > found->completion)) found = other;
+    }
   }
   return found;
 }
@@ -148,7 +154,7 @@ std::string host_evidence(const RunData& run, const JobRecord& record) {
 const JobRecord* origin_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {
   const JobRecord* origin = nullptr;
   switch (record.job_class) {
-    case JobClass::kLateStart: origin = holder_of_core(run, record); break;
+    case JobClass::kLateStart: origin = holder_of_core(run, index, record); break;
     case JobClass::kSkipped:
       if (record.reason == Reason::kPreviousRunning) origin = running_before(index, record);
       if (record.reason == Reason::kSkipNext && record.job > 0) origin = index.find(record.stage, record.job - 1);
@@ -213,6 +219,10 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
                  " had arrived by its stamp, but was not physically there within the window";
         case Reason::kNoSample: return missing_inputs(stage, record, record.reason) + ": no sample had arrived yet";
         case Reason::kProducerNothing:
+          if (const JobRecord* bound = origin_of(run, index, record)) {
+            return missing_inputs(stage, record, record.reason) + ": " + job_name(run, bound->stage, bound->job) +
+                   " had published nothing";
+          }
           return missing_inputs(stage, record, record.reason) + ": the bound job had published nothing";
         case Reason::kBadFrame:
           return missing_inputs(stage, record, record.reason) + ": the sample could not be decoded";
@@ -222,7 +232,7 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
       Duration late;
       std::string text = latest_segment(run, record, late);
       text += "began " + ms_text(late) + " after its nominal start";
-      if (const JobRecord* holder = holder_of_core(run, record)) {
+      if (const JobRecord* holder = holder_of_core(run, index, record)) {
         text += ": " + job_name(run, holder->stage, holder->job) + " held its core for another " +
                 ms_text({holder->completion - record.nominal_start});
       }
@@ -255,6 +265,19 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
     case JobClass::kOk: break;
   }
   return "";
+}
+
+std::string cause_chain(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+  constexpr int kMostLinks = 3;
+  std::string text = cause_of(run, index, record);
+  const JobRecord* origin = origin_of(run, index, record);
+  for (int links = 0; origin != nullptr && links < kMostLinks; ++links) {
+    const std::string cause = cause_of(run, index, *origin);
+    if (cause.empty()) break;
+    text += "; " + job_name(run, origin->stage, origin->job) + ": " + cause;
+    origin = origin_of(run, index, *origin);
+  }
+  return text;
 }
 
 std::string effect_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {

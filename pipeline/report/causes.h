@@ -12,6 +12,10 @@ namespace takt::pipeline {
 // from its cores. "" for a job that was ok.
 std::string cause_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
 
+// The same, with the causes of the jobs that brought it, nearest first: "not started: fusion#7 was still running, it
+// took 12.0 ms; fusion#7: overran by 4.00 ms: ...". At most three of them.
+std::string cause_chain(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
+
 // Forward along the bindings: "so fusion#824 used hold(1) of lidar_detect, data age 61.0 ms"; "" when no consumer
 // noticed.
 std::string effect_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);

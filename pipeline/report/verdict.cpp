@@ -692,7 +692,7 @@ void collect_misses(const RunData& run, const RecordIndex& index, Judgement& out
       ++out.fill_jobs;
       continue;
     }
-    out.misses.push_back({&record, cause_of(run, index, record), effect_of(run, index, record)});
+    out.misses.push_back({&record, cause_chain(run, index, record), effect_of(run, index, record)});
   }
   std::stable_sort(out.misses.begin(), out.misses.end(), [](const Miss& a, const Miss& b) {
     return std::tie(a.record->nominal_start, a.record->stage) < std::tie(b.record->nominal_start, b.record->stage);

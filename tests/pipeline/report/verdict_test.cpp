@@ -223,6 +223,8 @@ TEST(Verdict, CausesGoBackToTheJobAndEffectsForwardToItsConsumers) {
   EXPECT_NE(j.misses[0].effect.find(", fusion#8 ran without it"), std::string::npos) << j.misses[0].effect;
   EXPECT_NE(j.misses[1].cause.find(": lidar_detect#3 held its core for another"), std::string::npos)
       << j.misses[1].cause;
+  EXPECT_NE(j.misses[1].cause.find("; lidar_detect#3: overran by 5.00 ms"), std::string::npos)
+      << "and why it did: " << j.misses[1].cause;
   EXPECT_EQ(j.misses[1].effect, "");
 }
 
