@@ -113,6 +113,9 @@ struct Prepared {
   std::vector<sched::ModeTable> modes;                 // one without modes
   std::shared_ptr<const pipeline::RunData> reproduce;  // the run to repeat, whose tables these are
   std::optional<pipeline::FaultPlan> faults;           // of --faults; of the run to repeat, what it did to its log
+
+  // That of --faults; null: there is none, or it is over with a process before this one.
+  [[nodiscard]] const pipeline::FaultPlan* judged_faults() const { return faults && !reproduce ? &*faults : nullptr; }
 };
 
 // The inputs that decide bytes must be those of the run; kInput names the first that is another.
@@ -403,8 +406,8 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
     TAKT_ASSIGN(const Digest hash, digest_file(options.schedule.budgets));
     data.inputs.push_back({"budgets", options.schedule.budgets, hash});
   }
-  if (!options.faults.empty()) {
-    data.inputs.push_back({"faults", options.faults, digest(prepared.faults->text)});
+  if (const pipeline::FaultPlan* const faults = prepared.judged_faults()) {
+    data.inputs.push_back({"faults", options.faults, digest(faults->text)});
   }
   if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::compare_digests(data, options.digests));
   if (prepared.reproduce) compare_with(*prepared.reproduce, data);
@@ -492,7 +495,7 @@ int run(const Options& options) {
     }
     bool finite = true;
     Result<pipeline::RunData> data = execute(options, *prepared, view, folder, controls, finite);
-    const pipeline::FaultPlan* const faults = options.faults.empty() ? nullptr : &*prepared->faults;
+    const pipeline::FaultPlan* const faults = prepared->judged_faults();
     const sched::Problem& problem = prepared->admitted.config.problem;
     if (!data) {
       const int code = report_error(data.error());
