@@ -71,6 +71,8 @@ void CoreDispatcher::sleep_to(TableTime target) {
 }
 
 void CoreDispatcher::wake_at(TableTime instant) {
+  // Nothing is due in between: who sleeps until then is not behind the table.
+  watchdog_.reached(core_, std::max(last_wake_, instant - nanoseconds(1)));
   sleep_until(clock_.host(instant));
   last_wake_ = std::max(last_wake_, instant);
   watchdog_.reached(core_, last_wake_);

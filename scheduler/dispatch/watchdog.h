@@ -22,7 +22,7 @@ class Watchdog {
   Watchdog(const Problem& problem, const std::vector<ModeTable>& modes, const Boundary& boundary,
            const std::function<void(const WatchdogReport&)>& report);
 
-  // Dispatcher of a core: it has come to this instant of the table. Any thread.
+  // Dispatcher of a core: it has come to this instant of the table, with everything before it done. Any thread.
   void reached(std::uint32_t core, TableTime instant) { reached_[core].store(instant.ns, std::memory_order_release); }
   // Its dispatcher has nothing more to do.
   void done(std::uint32_t core) { reached_[core].store(INT64_MAX, std::memory_order_release); }
