@@ -31,14 +31,17 @@ std::string shell_quoted(const std::string& word) {
   return out + "'";
 }
 
-std::vector<std::string> commands_to_try(const RunData& run) {
-  std::vector<std::string> out;
+std::vector<Command> commands_to_try(const RunData& run) {
+  std::vector<Command> out;
   // That of a pass which a key began gives the first pass again.
-  if (!run.command.empty() && !run.sought) out.push_back(run.command);
+  if (!run.command.empty() && !run.sought) out.push_back({"This run once more", run.command});
   if (!run.run_folder.empty()) {
-    if (const auto again = command_to_reproduce(run)) out.push_back(*again);
-    out.push_back("takt report " + shell_quoted(run.run_folder));
-    out.push_back("takt diff " + shell_quoted(run.run_folder) + " OTHER_RUN");
+    const std::string folder = shell_quoted(run.run_folder);
+    if (const auto again = command_to_reproduce(run)) {
+      out.push_back({"The decisions of this run once more, in virtual time: the same bytes", *again});
+    }
+    out.push_back({"This page once more, from the run folder", "takt report " + folder});
+    out.push_back({"Beside another run: what differs first", "takt diff " + folder + " OTHER_RUN"});
   }
   return out;
 }

@@ -11,7 +11,12 @@ namespace takt::pipeline {
 // As it is where a POSIX shell takes it for one word, else in single quotes.
 std::string shell_quoted(const std::string& word);
 
+struct Command {
+  std::string what;  // it does, in words
+  std::string line;
+};
+
 // Commands that repeat and deepen the run, most useful first.
-std::vector<std::string> commands_to_try(const RunData& run);
+std::vector<Command> commands_to_try(const RunData& run);
 
 }  // namespace takt::pipeline

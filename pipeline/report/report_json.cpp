@@ -546,7 +546,8 @@ std::string report_json(const RunData& run, const Judgement& judgement, const st
     out["log_problems"].push_back({{"kind", p.kind}, {"offset", p.offset}, {"detail", p.detail}});
   }
   out["score"] = score_json(run);
-  out["commands"] = commands_to_try(run);
+  out["commands"] = Json::array();
+  for (const Command& command : commands_to_try(run)) out["commands"].push_back(command.line);
   out["faults"] = faults_json(run);
   out["baselines"] = baselines_json(run, baselines(run));
   out["baselines_measured"] = baselines_json(run, run.measured);

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "pipeline/report/breakdown.h"
 #include "pipeline/report/charts.h"
@@ -50,7 +51,7 @@ std::string chains_html(const ReportView& v) {
                    {"held", true},
                    {"void", true},
                    {"violated", true},
-                   {"measured against bound", false}});
+                   {"against bound", false}});
   for (const ChainJudgement& chain : v.judgement.chains) {
     for (std::size_t q = 0; q < sched::kQuantities; ++q) {
       const QuantityJudgement& figures = chain.quantities[q];
@@ -133,24 +134,51 @@ std::string assumptions_html(const ReportView& v) {
       "A chain instance is <em>void</em> when a monitored assumption of its bound was broken on its own path, and "
       "<em>violated</em> when it exceeded its bound although none was: an error of takt that fails the run.");
   if (!violated.empty()) text += "<h3>Violated</h3>" + violated.html();
-  HtmlTable table({{"subject", false}, {"broken assumption", false}, {"instances made void", false}});
-  std::size_t shown = 0;
+  // Entries of one stage or sensor that broke in the same words for the same chains share a row.
+  struct Row {
+    std::string name, what;
+    std::uint64_t subjects = 0, first = 0, last = 0;
+    std::map<std::string, std::uint64_t> instances;
+  };
+  std::vector<Row> rows;
+  const std::tuple<bool, std::uint32_t, std::uint64_t>* previous = nullptr;
   for (const auto& [subject, entry] : entries) {
-    if (++shown > kMostRows) break;
     const auto& [by_sensor, index, number] = subject;
-    std::string what, affected;
+    std::string what;
     for (const auto& [assumption, detail] : entry.broken) {
       what += fmt::format("{}<b>{}</b>: {}", what.empty() ? "" : "<br>", name_of(assumption), escaped(detail));
     }
-    for (const auto& [name, count] : entry.instances) {
+    const bool same_subject =
+        previous != nullptr && std::get<0>(*previous) == by_sensor && std::get<1>(*previous) == index;
+    const auto same_chains = [&entry](const Row& row) {
+      return std::equal(row.instances.begin(), row.instances.end(), entry.instances.begin(), entry.instances.end(),
+                        [](const auto& a, const auto& b) { return a.first == b.first; });
+    };
+    previous = &subject;
+    if (!same_subject || rows.back().what != what || !same_chains(rows.back())) {
+      const std::string name =
+          by_sensor ? v.run.problem.sensors[index].name + " sample" : v.run.problem.stages[index].name + " job";
+      rows.push_back({name, what, 0, number, number, {}});
+    }
+    Row& row = rows.back();
+    ++row.subjects;
+    row.last = number;
+    for (const auto& [name, count] : entry.instances) row.instances[name] += count;
+  }
+  HtmlTable table({{"subject", false}, {"broken assumption", false}, {"instances made void", false}});
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
+    const Row& row = rows[i];
+    std::string affected;
+    for (const auto& [name, count] : row.instances) {
       affected +=
           (affected.empty() ? "" : "<br>") + escaped(name) + (count > 1 ? " \u00d7 " + std::to_string(count) : "");
     }
-    const std::string name =
-        by_sensor ? v.run.problem.sensors[index].name + " sample " : v.run.problem.stages[index].name + " job ";
-    table.row({escaped(name) + std::to_string(number), what, affected});
+    std::string numbers =
+        row.subjects == 1 ? fmt::format(" {}", row.first) : fmt::format("s {} to {}", row.first, row.last);
+    if (row.last - row.first + 1 > row.subjects) numbers += fmt::format(", {} of them", count_text(row.subjects));
+    table.row({escaped(row.name) + numbers, row.what, affected});
   }
-  text += entries.empty() ? "<p>No assumption was broken on any path.</p>" : table.html() + more_rows(entries.size());
+  text += rows.empty() ? "<p>No assumption was broken on any path.</p>" : table.html() + more_rows(rows.size());
   return text;
 }
 

@@ -113,7 +113,10 @@ std::string environment_html(const ReportView& v) {
     entry("isolation by", rights.isolation);
     entry("refused", rights.refused.empty() ? "nothing" : rights.refused);
   }
-  return text + "</dl>";
+  text += "</dl>";
+  if (!v.run.schedule_notes.empty()) text += "<h3>Notes of the run</h3><ul class=\"small\">";
+  for (const std::string& note : v.run.schedule_notes) text += "<li>" + escaped(note) + "</li>";
+  return text + (v.run.schedule_notes.empty() ? "" : "</ul>");
 }
 
 }  // namespace takt::pipeline

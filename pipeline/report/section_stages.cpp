@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "pipeline/report/charts.h"
 #include "pipeline/report/html.h"
@@ -85,6 +87,56 @@ std::string accounts(const ReportView& v) {
          table.html() + device_times(v);
 }
 
+// Consecutive jobs of a stage that were not ok in the same way, for the same cause.
+struct MissRow {
+  const Miss* first = nullptr;
+  const Miss* last = nullptr;
+};
+
+std::vector<MissRow> folded(const std::vector<Miss>& misses) {
+  std::vector<MissRow> out;
+  std::map<std::uint32_t, std::size_t> open;  // by stage: its newest row
+  for (const Miss& miss : misses) {
+    const auto [at, fresh] = open.try_emplace(miss.record->stage, out.size());
+    if (!fresh) {
+      MissRow& row = out[at->second];
+      if (row.last->record->job + 1 == miss.record->job && row.last->cause == miss.cause &&
+          row.last->record->job_class == miss.record->job_class &&
+          (row.last->record->published != 0) == (miss.record->published != 0)) {
+        row.last = &miss;
+        continue;
+      }
+      at->second = out.size();
+    }
+    out.push_back({&miss, &miss});
+  }
+  return out;
+}
+
+std::string misses_table(const ReportView& v) {
+  HtmlTable table(
+      {{"job", false}, {"at", true}, {"class", false}, {"cause", false}, {"effect", false}, {"output", false}});
+  const auto at = [](const Miss& miss) {
+    return fixed_text(static_cast<double>(miss.record->nominal_start) * 1e-9, 4);
+  };
+  const std::vector<MissRow> rows = folded(v.judgement.misses);
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
+    const auto& [first, last] = rows[i];
+    const sched::JobRecord& record = *first->record;
+    std::string name = escaped(v.run.problem.stages[record.stage].name) + "#" + std::to_string(record.job);
+    std::string when = at(*first), effect = escaped(first->effect);
+    if (first != last) {
+      const std::uint64_t others = last->record->job - record.job;
+      name += fmt::format(" to #{}", last->record->job);
+      when += " to " + at(*last);
+      if (!effect.empty()) effect += fmt::format("; {} more likewise", others);
+    }
+    table.row({name, when + " s", escaped(sched::name_of(record.job_class)), escaped(first->cause), effect,
+               record.published != 0 ? "published" : "none"});
+  }
+  return table.html() + more_rows(rows.size());
+}
+
 }  // namespace
 
 std::string budgets_html(const ReportView& v) {
@@ -108,6 +160,7 @@ std::string budgets_html(const ReportView& v) {
       tightness = fixed_text(use.budget.time.ms() / times.max().ms(), 2);
       const double used = times.quantile(0.5).ms() / use.budget.time.ms();
       unused = percent_text(std::max(0.0, 1 - used)) + (used < 0.5 ? " " + tag("loose", "open") : "");
+      if (times.max() > use.budget.time) tightness += " " + tag("exceeded", "bad");
     }
     const auto figure = [&](Duration d) { return times.empty() ? "\u2013" : ms_text(d); };
     const std::string type = use.stage < v.run.stages.size() ? v.run.stages[use.stage].type : "";
@@ -118,19 +171,18 @@ std::string budgets_html(const ReportView& v) {
                figure(times.quantile(0.5)), figure(times.quantile(0.99)), figure(times.max()), tightness, unused});
     if (times.empty()) continue;
     histograms += "<figure><figcaption><b>" + escaped(stage.name) + "</b>" + escaped(variant) + ", " +
-                  plural(times.sorted.size(), "job", "jobs") + ", logarithmic bins</figcaption>" +
+                  plural(times.sorted.size(), "job", "jobs") + "</figcaption>" +
                   histogram_svg(times, use.budget.time, use.stage, stage.name + variant + " times") + "</figure>\n";
   }
   std::string text = lead(
       v.lockstep
           ? "Lockstep gives no wall times: shown is the CPU time of all workers of a job, which is not judged."
           : "Wall time of a job from its actual start to its completion (in segments: the sum of their times), beside "
-            "its budget. Tightness on a drive is printed, not judged; a budget of which the median job leaves "
-            "more than half unused is flagged as "
-            "loose.");
+            "its budget. Tightness on a drive is printed, not judged; a budget of which the median job leaves more "
+            "than "
+            "half unused is flagged as loose, one that a job exceeded as exceeded. The bins of the histograms are "
+            "logarithmic.");
   text += table.html() + "<div class=\"grid\">" + histograms + "</div>";
-  for (const std::string& note : v.run.schedule_notes)
-    text += "<p class=\"small muted\">Note: " + escaped(note) + "</p>";
   return text;
 }
 
@@ -161,16 +213,7 @@ std::string jobs_html(const ReportView& v) {
   if (v.judgement.misses.empty()) {
     text += "<p>Every job was ok.</p>";
   } else {
-    HtmlTable misses(
-        {{"job", false}, {"at", true}, {"class", false}, {"cause", false}, {"effect", false}, {"output", false}});
-    for (std::size_t i = 0; i < std::min(v.judgement.misses.size(), kMostRows); ++i) {
-      const sched::JobRecord& record = *v.judgement.misses[i].record;
-      misses.row({escaped(v.run.problem.stages[record.stage].name) + "#" + std::to_string(record.job),
-                  fixed_text(static_cast<double>(record.nominal_start) * 1e-9, 4) + " s",
-                  escaped(sched::name_of(record.job_class)), escaped(v.judgement.misses[i].cause),
-                  escaped(v.judgement.misses[i].effect), record.published != 0 ? "published" : "none"});
-    }
-    text += "<h3>Every miss and its cause</h3>" + misses.html() + more_rows(v.judgement.misses.size());
+    text += "<h3>Every miss and its cause</h3>" + misses_table(v);
   }
   return text;
 }

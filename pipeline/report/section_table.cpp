@@ -67,8 +67,8 @@ std::string cores_table(const ReportView& v) {
                    {"planned", true},
                    {"measured busy", true},
                    {"housekeeping reserve", true},
-                   {"w", true},
-                   {"p", true}});
+                   {"wake-up window", true},
+                   {"publish window", true}});
   const std::vector<CoreShare> shares = core_shares(v.run);
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const sched::Core& core = v.run.problem.board.cores[i];

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "pipeline/report/causes.h"
 #include "pipeline/report/commands.h"
@@ -41,6 +43,8 @@ std::string answer(const ReportView& v) {
     text = "A requirement failed.";
   } else if (!admitted) {
     text = "It does not fit: a bound is above its limit.";
+  } else if (v.judgement.outcome == Outcome::kNotJudged) {
+    text = "By proof it fits; whether it held could not be judged in this run.";
   } else {
     text = "It fits.";
   }
@@ -57,26 +61,86 @@ std::string figures(const ReportView& v) {
   const auto figure = [](const std::string& value, const std::string& name) {
     return "<li><b>" + value + "</b><span>" + name + "</span></li>";
   };
+  const auto link = [](const char* section, const std::string& name) {
+    return fmt::format("<a href=\"#{}\">{}</a>", section, name);
+  };
   const auto share = v.judgement.share_held();
   return "<ul class=\"figures\">" + figure(share ? percent_text(*share) : "\u2013", "of chain instances held") +
-         figure(count_text(v.judgement.held), "held") + figure(count_text(v.judgement.void_count), "void") +
-         figure(count_text(v.judgement.violated), "violated") +
-         figure(count_text(v.judgement.misses.size()), "jobs not ok") +
-         figure(count_text(v.judgement.fill + v.judgement.fill_jobs), "pipeline fill") + "</ul>";
+         figure(count_text(v.judgement.held), "held") +
+         figure(count_text(v.judgement.void_count), link("assumptions", "void")) +
+         figure(count_text(v.judgement.violated), link("assumptions", "violated")) +
+         figure(count_text(v.judgement.misses.size()), link("jobs", "jobs not ok")) +
+         figure(count_text(v.judgement.fill + v.judgement.fill_jobs), "pipeline fill") +
+         "</ul>\n<p class=\"small muted\">A chain instance is one sample on its way to an output: <em>held</em> within "
+         "its "
+         "proved bound, <em>void</em> where something that the bound stands on was seen to break on its way, "
+         "<em>violated</em> beyond the bound though nothing was.</p>";
 }
 
+// Of the stages with the most jobs that were not ok: how many, and how it began.
+std::string misses_by_stage(const ReportView& v) {
+  struct OfStage {
+    const Miss* first = nullptr;
+    std::size_t all = 0;
+    std::map<sched::JobClass, std::size_t> classes;
+  };
+  std::map<std::uint32_t, OfStage> stages;
+  for (const Miss& miss : v.judgement.misses) {
+    OfStage& of = stages[miss.record->stage];
+    if (of.first == nullptr) of.first = &miss;
+    ++of.all;
+    ++of.classes[miss.record->job_class];
+  }
+  std::vector<const OfStage*> order;
+  for (const auto& [stage, of] : stages) order.push_back(&of);
+  std::stable_sort(order.begin(), order.end(), [](const OfStage* a, const OfStage* b) { return a->all > b->all; });
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(order.size(), kMost); ++i) {
+    const sched::JobRecord& first = *order[i]->first->record;
+    std::string classes;
+    for (const auto& [job_class, count] : order[i]->classes) {
+      classes += fmt::format("{}{} {}", classes.empty() ? "" : ", ", count_text(count), sched::name_of(job_class));
+    }
+    const std::string name = escaped(v.run.problem.stages[first.stage].name);
+    text += fmt::format("<li>{}: {}; {}{}#{}: {}</li>", name, classes, order[i]->all > 1 ? "first " : "", name,
+                        first.job, escaped(order[i]->first->cause));
+  }
+  return text;
+}
+
+// The chains with the least room first.
 std::string slack_card(const ReportView& v) {
-  HtmlTable table({{"chain", false}, {"bound", true}, {"limit", true}, {"slack", true}});
+  constexpr std::size_t kMost = 8;
+  std::vector<const ChainJudgement*> order;
   for (const ChainJudgement& chain : v.judgement.chains) {
-    if (says_nothing(chain)) continue;
-    const QuantityJudgement& latency = chain.latency();
+    if (!says_nothing(chain)) order.push_back(&chain);
+  }
+  const auto used = [](const ChainJudgement* chain) {
+    const QuantityJudgement& latency = chain->latency();
+    return latency.bound && latency.limit && latency.limit->ns > 0 ? latency.bound->ms() / latency.limit->ms() : 0;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const ChainJudgement* a, const ChainJudgement* b) { return used(a) > used(b); });
+  HtmlTable table({{"chain", false}, {"bound", true}, {"limit", true}, {"slack", true}, {"held", true}});
+  for (std::size_t i = 0; i < std::min(order.size(), kMost); ++i) {
+    const QuantityJudgement& latency = order[i]->latency();
     std::string slack = "\u2013";
     if (latency.bound && latency.limit) slack = "<b>" + ms_text(*latency.limit - *latency.bound) + "</b>";
-    table.row({escaped(chain.name), or_dash(latency.bound), or_dash(latency.limit), slack});
+    std::string held = "\u2013";
+    if (latency.judged() > 0) held = fmt::format("{} of {}", latency.held, latency.judged());
+    if (latency.held < latency.judged()) held = tag(held, latency.violated > 0 ? "bad" : "open");
+    table.row({escaped(order[i]->name), or_dash(latency.bound), or_dash(latency.limit), slack, held});
   }
-  return card("Does it fit, with what slack",
-              "<p class=\"small muted\">Worst-case latency from stamp to publication, proved before the run.</p>" +
-                  table.html());
+  std::string text =
+      "<p class=\"small muted\">Worst-case latency from stamp to publication, proved before the run; least "
+      "room first.</p>" +
+      table.html();
+  if (order.size() > kMost) {
+    text += fmt::format("<p class=\"small muted\">\u2026 and {} more under <a href=\"#chains\">Chains</a>.</p>",
+                        order.size() - kMost);
+  }
+  return card("Does it fit, with what slack", text);
 }
 
 const QuantityJudgement& quantity(const ChainJudgement& chain, Quantity q) {
@@ -108,7 +172,7 @@ std::string worst_card(const ReportView& v) {
 std::string age_card(const ReportView& v) {
   HtmlTable table({{"sensor", false}, {"median", true}, {"most", true}, {"until replaced", true}, {"bound", true}});
   for (std::size_t c = 0; c < v.judgement.chains.size(); ++c) {
-    if (says_nothing(v.judgement.chains[c])) continue;
+    if (v.judgement.chains[c].from != v.judgement.chains[c].to) continue;  // changes of mode: under Chains
     const auto& age = quantity(v.judgement.chains[c], Quantity::kAgeAtOutput);
     const auto& replaced = quantity(v.judgement.chains[c], Quantity::kAgeUntilReplaced);
     std::vector<Duration> values;
@@ -117,12 +181,16 @@ std::string age_card(const ReportView& v) {
     const ChainJudgement& chain = v.judgement.chains[c];
     std::string sensor = v.run.problem.sensors[v.run.problem.chains[chain.chain].sensor].name;
     if (!chain.context.empty()) sensor += " (" + chain.context + ")";
+    std::string until = measured(replaced, replaced.published_max);
+    if (replaced.bound && replaced.published_max > *replaced.bound) {
+      until = tag(until, replaced.violated > 0 ? "bad" : "open");
+    }
     table.row({escaped(sensor), measured(age, ages.quantile(0.5)), "<b>" + measured(age, age.published_max) + "</b>",
-               measured(replaced, replaced.published_max), or_dash(replaced.bound)});
+               until, or_dash(replaced.bound)});
   }
   return card("Data age at the output",
-              "<p class=\"small muted\">How old each sensor's data is when an output appears, and until the next "
-              "output replaces it.</p>" +
+              "<p class=\"small muted\">How old each sensor's data is when an output appears, and at most until the "
+              "next output replaces it, which is what the bound is of.</p>" +
                   table.html());
 }
 
@@ -192,12 +260,52 @@ std::string machine_card(const ReportView& v) {
   return card("Can this machine be trusted", text);
 }
 
-std::string command_card(const ReportView& v) {
+// A command line that breaks between its words alone: a browser also breaks behind a hyphen.
+std::string words(const std::string& line) {
+  std::string out;
+  for (std::size_t at = 0; at <= line.size();) {
+    const std::size_t end = std::min(line.find(' ', at), line.size());
+    out += (at == 0 ? "<span>" : " <span>") + escaped(line.substr(at, end - at)) + "</span>";
+    at = end + 1;
+  }
+  return out;
+}
+
+// What to do with the answer, then commands.
+std::string next_card(const ReportView& v) {
+  const RunData& run = v.run;
   std::string text;
-  const std::vector<std::string> commands = commands_to_try(v.run);
-  for (const std::string& command : commands) text += "<pre>" + escaped(command) + "</pre>";
-  if (commands.empty()) text = "<p class=\"muted\">The command line was not recorded.</p>";
-  return "<div class=\"card\"><h2>Reproduce</h2>" + text + "</div>\n";
+  const auto step = [&text](const std::string& html) { text += "<li>" + html + "</li>"; };
+  if (v.judgement.violated > 0) {
+    step(
+        "Keep the run folder: <a href=\"#assumptions\">which instances exceeded their bound</a> is what an error "
+        "report "
+        "of takt needs.");
+  }
+  if (v.judgement.outcome == Outcome::kFail) step("<a href=\"#requirements\">Which requirement failed</a>.");
+  if (v.judgement.void_count > 0) {
+    step("<a href=\"#assumptions\">Which assumptions were broken</a>, and <a href=\"#jobs\">why, job by job</a>.");
+  }
+  if (v.lockstep && !run.repeats)
+    step("Deadlines are judged in real time: the same command without <code>--lockstep</code>.");
+  if (!v.lockstep && !run.dispatch.rights.refused.empty()) {
+    step("<code>takt doctor</code> says which rights this machine refuses and how to grant them.");
+  }
+  const std::vector<BudgetUse> uses = budget_uses(run);
+  const bool declared = std::any_of(uses.begin(), uses.end(), [](const BudgetUse& use) {
+    return !use.admitted.empty() && use.budget.provenance == sched::Provenance::kDeclared;
+  });
+  if (declared) {
+    step(
+        "Budgets of the pipeline file are declared: <code>takt profile</code> measures them on this machine, "
+        "<code>--budgets</code> takes them.");
+  }
+  step("<code>trace.pftrace</code> in the run folder opens in Perfetto, <code>results.mcap</code> in Foxglove.");
+  text = "<ul class=\"small\">" + text + "</ul>";
+  for (const Command& command : commands_to_try(run)) {
+    text += "<p class=\"small caption\">" + escaped(command.what) + "</p><pre>" + words(command.line) + "</pre>";
+  }
+  return "<div class=\"card\"><h2>Next</h2>" + text + "</div>\n";
 }
 
 }  // namespace
@@ -211,13 +319,12 @@ std::string verdict_html(const ReportView& v) {
                   name_of(v.judgement.outcome));
   out += "<p class=\"answer\">" + answer(v) + "</p>\n";
   out += figures(v);
-  if (!v.judgement.reasons.empty()) {
-    out += "<ul class=\"small\">";
-    for (const std::string& reason : v.judgement.reasons) out += "<li>" + escaped(reason) + "</li>";
-    out += "</ul>";
-  }
-  out += "</div></section>\n<div class=\"cards\">" + slack_card(v) + worst_card(v) + age_card(v) + machine_card(v) +
-         "</div>\n" + command_card(v);
+  std::string why;
+  for (const std::string& reason : v.judgement.reasons) why += "<li>" + escaped(reason) + "</li>";
+  why += misses_by_stage(v);
+  if (!why.empty()) out += "<ul class=\"small\">" + why + "</ul>";
+  out += "</div></section>\n<div class=\"cards columns\"><div>" + slack_card(v) + age_card(v) + "</div><div>" +
+         worst_card(v) + machine_card(v) + "</div></div>\n" + next_card(v);
   return out;
 }
 

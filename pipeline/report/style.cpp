@@ -28,6 +28,7 @@ p{margin:0 0 10px}
 a{color:var(--accent)}
 code,pre{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;font-size:12.5px}
 pre{margin:6px 0 0;padding:9px 11px;background:var(--soft);border-radius:6px;white-space:pre-wrap;overflow-wrap:anywhere}
+pre span{display:inline-block;max-width:100%}code:not(.hash){white-space:nowrap}
 .muted{color:var(--muted)}.small{font-size:13px}
 .sub{color:var(--muted);margin:4px 0 0}
 nav{margin:14px 0 0;font-size:13px;line-height:1.9}
@@ -46,7 +47,8 @@ ul.figures.figures{display:flex;flex-wrap:wrap;gap:6px 28px;margin:10px 0 4px;pa
 .figures b{font-size:18px;font-variant-numeric:tabular-nums;display:block;line-height:1.2}
 .figures span{color:var(--muted);font-size:12.5px}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:16px;margin:16px 0}
-.cards .card{margin:0}
+.cards .card{margin:0}.cards.columns>div{display:flex;flex-direction:column;gap:16px;min-width:0}
+.caption{color:var(--muted);margin:12px 0 -2px}
 .big{font-size:26px;font-weight:650;letter-spacing:-.01em;line-height:1.2;font-variant-numeric:tabular-nums}
 .tag{display:inline-block;font-size:12px;padding:1px 7px;border-radius:9px;background:var(--soft);color:var(--muted);white-space:nowrap}
 .tag.ok{background:var(--passbg);color:var(--pass)}.tag.bad{background:var(--failbg);color:var(--fail)}

@@ -809,6 +809,24 @@ void require_repeated(const RunData& run, Judgement& out) {
                               was + (run.repeats->reason.empty() ? "" : ": " + run.repeats->reason)});
 }
 
+// "lidar 18 of 29 (worker busy), radar 1 of 60 (late start)": where the way broke first, of most of them.
+std::string void_by_chain(const Judgement& judgement) {
+  std::string text;
+  for (const ChainJudgement& chain : judgement.chains) {
+    const QuantityJudgement& latency = chain.latency();
+    if (latency.void_count == 0) continue;
+    std::map<Assumption, std::uint64_t> first;
+    for (const Instance& instance : latency.instances) {
+      if (instance.state == InstanceState::kVoid && !instance.broken.empty()) ++first[instance.broken[0].assumption];
+    }
+    const auto most =
+        std::max_element(first.begin(), first.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    text += fmt::format("{}{} {} of {}", text.empty() ? "" : ", ", chain.name, latency.void_count, latency.judged());
+    if (most != first.end()) text += fmt::format(" ({})", name_of(most->first));
+  }
+  return text;
+}
+
 // Below this share a run without violations is no evidence.
 constexpr double kLeastShareHeld = 0.5;
 
@@ -834,7 +852,7 @@ void conclude(const RunData& run, Judgement& out) {
   }
   if (out.void_count > 0) {
     out.reasons.push_back(plural(out.void_count, "chain instance is", "chain instances are") +
-                          " void: a monitored assumption was broken on the way");
+                          " void, a monitored assumption was broken on the way: " + void_by_chain(out));
   }
   bool unknown = false;  // a chain that the stamps are too coarse for
   for (const Requirement& requirement : out.requirements) {

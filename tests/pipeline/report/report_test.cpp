@@ -167,6 +167,22 @@ TEST(ReportHtml, ChangesOfModeStandWhereInstancesLayAcrossThem) {
   EXPECT_NE(page().find("(night)"), std::string::npos);
 }
 
+// A stage that stands still for long fills no page: its jobs share a row, and the first screen says how it began.
+TEST(ReportHtml, JobsThatWentWrongAlikeShareARow) {
+  RunData run = synthetic_run(12, true);
+  for (std::uint64_t job = 4; job < 12; ++job) skip_job(run, kLidarStage, job);
+  const std::string html = report_html(run, judge(run), stage_statistics(run), "");
+  EXPECT_NE(html.find("lidar_detect: 8 skipped; first lidar_detect#4: not started"), std::string::npos);
+  EXPECT_NE(html.find("lidar_detect#4 to #11</th>"), std::string::npos);
+  EXPECT_EQ(html.find("lidar_detect#5"), std::string::npos);
+  EXPECT_NE(html.find("lidar_detect jobs 4 to 1"), std::string::npos) << "of broken assumptions as well";
+  const Judgement judgement = judge(run);
+  ASSERT_FALSE(judgement.reasons.empty());
+  EXPECT_NE(judgement.reasons.front().find("on the way: LiDAR to tracks 8 of 12 "), std::string::npos)
+      << judgement.reasons.front();
+  EXPECT_NE(judgement.reasons.front().find("(worker busy)"), std::string::npos) << judgement.reasons.front();
+}
+
 TEST(ReportHtml, EveryMissStandsWithItsCause) {
   RunData run = synthetic_run(8, true);
   skip_job(run, kCameraStage, 9);
@@ -192,12 +208,17 @@ TEST(Commands, RepeatTheRunAsItWas) {
   run.options = {"--exclude", "/radar*"};
   const std::string again =
       "takt replay 'my pipelines/three.yaml' drive.mcap --exclude '/radar*' -o REPEATED --reproduce 'a run'";
-  EXPECT_EQ(commands_to_try(run),
+  const auto lines = [&run] {
+    std::vector<std::string> out;
+    for (const Command& command : commands_to_try(run)) out.push_back(command.line);
+    return out;
+  };
+  EXPECT_EQ(lines(),
             (std::vector<std::string>{run.command, again, "takt report 'a run'", "takt diff 'a run' OTHER_RUN"}));
   run.mode = "lockstep";
-  EXPECT_EQ(commands_to_try(run)[1], "takt report 'a run'") << "the command itself gives the same bytes";
+  EXPECT_EQ(lines()[1], "takt report 'a run'") << "the command itself gives the same bytes";
   run.sought = true;
-  EXPECT_EQ(commands_to_try(run).front(), again) << "the command gives another pass";
+  EXPECT_EQ(lines().front(), again) << "the command gives another pass";
   EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_quoted(""), "''");
 }
