@@ -1,10 +1,6 @@
 #include "scheduler/dispatch/dispatch.h"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +8,7 @@
 
 #include "runtime/memory/process.h"
 #include "scheduler/dispatch/boundary.h"
+#include "scheduler/dispatch/cpu_latency.h"
 #include "scheduler/dispatch/isolation.h"
 #include "scheduler/dispatch/lockstep.h"
 #include "scheduler/dispatch/real_time.h"
@@ -262,26 +259,6 @@ class MemoryLock {
   bool taken_ = false;
 };
 
-// Keeps the cores out of sleep states that take long to leave, as long as it lives (the kernel's pm_qos interface).
-class CpuLatency {
- public:
-  explicit CpuLatency(RealtimeRights& rights) : file_(::open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC)) {
-    const std::int32_t microseconds = 0;
-    if (file_ < 0 && errno == ENOENT) return;  // nothing here sleeps deeply: a virtual machine, for example
-    if (file_ >= 0 && ::write(file_, &microseconds, sizeof microseconds) == sizeof microseconds) return;
-    rights.deep_sleep = std::string("/dev/cpu_dma_latency: ") + std::strerror(errno) +
-                        "; cores may sleep deeply and wake up late: give this user write access";
-  }
-  ~CpuLatency() {
-    if (file_ >= 0) ::close(file_);
-  }
-  CpuLatency(const CpuLatency&) = delete;
-  CpuLatency& operator=(const CpuLatency&) = delete;
-
- private:
-  int file_;
-};
-
 // What the options say of locked tables, within what their gaps hold.
 Boundary::Correction correction_of(const Problem& problem, const std::vector<ModeTable>& modes,
                                    const DispatchOptions& options) {
@@ -418,7 +395,8 @@ Result<DispatchResult> dispatch(const Problem& problem, const std::vector<ModeTa
   if (rights) {
     team.report(result.rights);
     memory_lock.take(result.rights);
-    cpu_latency.emplace(result.rights);
+    cpu_latency.emplace();
+    result.rights.deep_sleep = cpu_latency->refused();
     result.rights.isolation = result.rights.fifo && may_leave_idle() ? "demotion" : "parking";
   } else {
     result.rights.refused = options.lockstep ? "not asked for: lockstep" : "not asked for";

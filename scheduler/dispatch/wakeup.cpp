@@ -3,6 +3,7 @@
 #include <ctime>
 #include <string>
 
+#include "scheduler/dispatch/cpu_latency.h"
 #include "scheduler/dispatch/dispatch.h"
 #include "scheduler/dispatch/thread_team.h"
 
@@ -85,6 +86,7 @@ Result<WakeupErrors> measure_sleep(const Board& board, Duration how_long) {
   std::vector<std::vector<std::int64_t>> samples(cores, std::vector<std::int64_t>(wakeups));
   HostTime begin;
   {
+    const CpuLatency cpu_latency;  // as the dispatcher has it
     ThreadTeam team;
     for (std::size_t core = 0; core < cores; ++core) {
       const ThreadSpec spec{"sleep." + board.cores[core].name, board.cores[core].cpu, kDispatcherPriority};

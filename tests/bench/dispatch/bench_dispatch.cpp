@@ -1,6 +1,6 @@
 // How late the dispatcher starts jobs, beside the least that this machine can do: a table of one empty stage at 1 kHz
 // against a loop that only sleeps and looks at the clock (as cyclictest does), on the same core, at the same priority,
-// in alternating blocks, so that whatever else the machine does hits both.
+// with the same request not to sleep deeply, in alternating blocks, so that whatever else the machine does hits both.
 //
 //   bench_dispatch BLOCKS WAKEUPS [CPU]   one line of JSON; exit code 1 when a job was neither started nor skipped
 //
