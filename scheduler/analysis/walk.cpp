@@ -215,9 +215,11 @@ ChainBound walk(const Problem& problem, const Schedule& schedule, std::uint32_t 
   // A sample that is used before its latest arrival has no wait; its delay is then what was left for it.
   const Duration wait{std::max<std::int64_t>(walked.latency.wait, 0)};
   const Duration delay = sensor.delay_max + Duration{std::min<std::int64_t>(walked.latency.wait, 0)};
-  bound.terms = sensor.name + " delay " + ms_text(delay) + " + wait for the slot " + ms_text(wait) +
-                outputs.slots(problem, walked.latency.output) +
-                (problem.phase_lock ? " + corrections of the phase" : "") + " = " + ms_text(bound.bounds[0]);
+  bound.terms =
+      sensor.name + " delay " + ms_text(delay) + " + wait for the slot " + ms_text(wait) +
+      outputs.slots(problem, walked.latency.output) +
+      (problem.phase_lock ? " + corrections of the phase " + ms_text(bound.bounds[0] - Duration{walked.ns[0]}) : "") +
+      " = " + ms_text(bound.bounds[0]);
   return bound;
 }
 

@@ -322,15 +322,18 @@ ChainBound Evaluator::describe(const Table& table, std::uint32_t chain_index) co
   for (std::size_t q = 0; q < kQuantities; ++q) out.bounds[q] = {found.ns[q]};
   // From the worst output back to its sample.
   std::string slots;
+  std::int64_t in_slots = 0;
   std::int64_t job = static_cast<std::int64_t>(found.latency_output);
   for (std::size_t i = chain.stages.size(); i-- > 0;) {
     const Placement& placement = table.at(chain.stages[i]);
     const std::int64_t start = start_of(placement, job, hyperperiod);
-    std::string term =
-        problem_->stages[chain.stages[i]].name + " " + ms_text({end_of(placement, job, hyperperiod) - start});
+    const std::int64_t slot = end_of(placement, job, hyperperiod) - start;
+    in_slots += slot;
+    std::string term = problem_->stages[chain.stages[i]].name + " " + ms_text({slot});
     if (i > 0) {
       job = bound_to(table, chain.stages[i], chain.stages[i - 1], job);
       const std::int64_t wait = start - end_of(table.at(chain.stages[i - 1]), job, hyperperiod);
+      in_slots += wait;
       if (wait > 1) term = "wait " + ms_text({wait}) + " + " + term;
     }
     slots = " + " + term + slots;
@@ -338,7 +341,9 @@ ChainBound Evaluator::describe(const Table& table, std::uint32_t chain_index) co
   // A sample that is used before its latest arrival has no wait; its delay is then what was left for it.
   const Duration wait{std::max<std::int64_t>(found.latency_wait, 0)};
   const Duration delay = sensor.delay_max + Duration{std::min<std::int64_t>(found.latency_wait, 0)};
-  if (problem_->phase_lock) slots += " + corrections of the phase";
+  if (problem_->phase_lock) {
+    slots += " + corrections of the phase " + ms_text(out.bounds[0] - delay - wait - Duration{in_slots});
+  }
   out.terms = sensor.name + " delay " + ms_text(delay) + " + wait for the slot " + ms_text(wait) + slots + " = " +
               ms_text(out.bounds[0]);
   return out;

@@ -30,6 +30,27 @@ TEST(Walk, OneStageByHand) {
   EXPECT_EQ(bound.terms, "s delay 0.000 ms + wait for the slot 100.000 ms + a 10.010 ms = 110.010 ms");
 }
 
+// Of a table that follows a sensor, the corrections at the boundaries on the way are a term like the others.
+TEST(Walk, CorrectionsOfThePhaseAreInTheSum) {
+  Problem problem = test::single();
+  problem.phase_lock = {
+      .sensor = 0, .gap = milliseconds(1), .filter = microseconds(50), .hold_over = milliseconds(500)};
+  Schedule schedule;
+  schedule.clock = {milliseconds(100), 100'000};
+  schedule.choices = {{1, 0, problem.stages[0].variants[0].budgets[0]}};
+  schedule.slots = {slot(0, 0, {0}, 30'000, 40'010)};
+  const ChainBound bound = walk(problem, schedule, 0);
+  EXPECT_EQ(bound.bounds[0].ns, 110'010'000 + 2 * 50'000);
+  EXPECT_EQ(
+      bound.terms,
+      "s delay 0.000 ms + wait for the slot 100.000 ms + a 10.010 ms + corrections of the phase 0.100 ms = 110.110 "
+      "ms");
+  problem.sensors[0].phase.emplace().jitter = microseconds(50);
+  const Answer answer = synthesize(problem, {});
+  ASSERT_EQ(answer.verdict, Verdict::kFeasible) << answer.reason;
+  EXPECT_EQ(answer.schedule->bounds[0].terms, walk(problem, *answer.schedule, 0).terms) << "found and checked alike";
+}
+
 TEST(Walk, FastSensorIsReadByASlowStage) {
   Problem problem = test::single();
   problem.sensors[0].period = milliseconds(10);
