@@ -8,7 +8,7 @@
 
 namespace takt::pipeline {
 
-Result<SensorTime> table_origin(sensors::LogReader& log, const PipelineConfig& config) {
+Result<SensorTime> table_origin(sensors::LogReader& log, const PipelineConfig& config, Duration hyperperiod) {
   const auto span = log.span();
   if (!span) return fail(Code::kInput, "the log has no messages on the topics of rig '" + config.rig->name + "'");
   SensorTime origin = span->first;
@@ -21,9 +21,12 @@ Result<SensorTime> table_origin(sensors::LogReader& log, const PipelineConfig& c
       if (message->channel->topic != sensor.topic) continue;
       // A wrong stamp (zero, another clock) decides nothing.
       if (message->capture > message->arrival || message->arrival - message->capture > seconds(3600)) continue;
-      const std::int64_t h = config.problem.hyperperiod.ns;
+      // The sensor's stamps lie alike in the table after so many hyperperiods.
+      const auto index = static_cast<std::size_t>(&sensor - config.rig->sensors.data());
+      const auto pattern = sched::sample_pattern(config.problem.sensors[index], hyperperiod);
+      const std::int64_t step = hyperperiod.ns * (pattern ? pattern->hyperperiods : 1);
       std::int64_t origin_ns = message->capture.ns - sensor.phase->ns;
-      while (origin_ns > span->first.ns) origin_ns -= h;
+      while (origin_ns > span->first.ns) origin_ns -= step;
       log.rewind();
       return SensorTime{origin_ns};
     }

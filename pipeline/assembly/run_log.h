@@ -14,8 +14,8 @@
 namespace takt::pipeline {
 
 // Table time 0 in sensor time. A phase-locked sensor decides it: its stamps then fall where the table expects them.
-// `log` is rewound. kInput: it has no messages of the rig.
-Result<SensorTime> table_origin(sensors::LogReader& log, const PipelineConfig& config);
+// `hyperperiod`: of the mode in which the run begins. `log` is rewound. kInput: it has no messages of the rig.
+Result<SensorTime> table_origin(sensors::LogReader& log, const PipelineConfig& config, Duration hyperperiod);
 
 // Arrivals of every sensor's messages in table time, ascending, by sensor. `log` is rewound.
 Result<std::vector<std::vector<std::int64_t>>> read_arrivals(sensors::LogReader& log, const sensors::Rig& rig,

@@ -114,7 +114,7 @@ class Run {
     if (options_.faults != nullptr) {
       log_ = with_sensor_faults(std::move(log_), rig_, options_.faults->sensors, &touched_);
     }
-    TAKT_ASSIGN(origin_, table_origin(*log_, config_));
+    TAKT_ASSIGN(origin_, table_origin(*log_, config_, schedule_.clock.hyperperiod));
     if (options_.reproduce != nullptr && options_.reproduce->sensor_from_table.to_origin != origin_) {
       return fail(Code::kInput,
                   "this is another part of the log than the run to reproduce had; give the same --start, "

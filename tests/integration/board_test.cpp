@@ -146,5 +146,34 @@ TEST_F(Board, ChangesBetweenTheModesOfTheBundle) {
   EXPECT_EQ(diff.code, 0) << diff.out << diff.err;
 }
 
+// Where table time 0 lies in a log that begins before its first picture is a matter of the hyperperiod in which a run
+// begins, the first mode's, here as there.
+TEST_F(Board, BeginsWhereThePipelineDoesWhateverTheModesLengths) {
+  std::string text = slurp(kRoot + "/configs/pipelines/sim_modes.yaml");
+  const auto replace = [&text](const std::string& a, const std::string& b) {
+    for (std::size_t at = 0; (at = text.find(a, at)) != std::string::npos; at += b.size())
+      text.replace(at, a.size(), b);
+  };
+  replace(" ../", " " + kRoot + "/configs/");
+  replace("  - name: day\n", "  - name: day\n    hyperperiod_ms: 200\n");
+  const std::string pipeline = path("modes.yaml"), drive = path("drive.mcap");
+  std::ofstream(pipeline) << text;
+  ASSERT_EQ(takt({"log", "cut", kDrive, "-o", path("blind.mcap"), "--end", "0.05", "--exclude", "*camera*", "-q"}).code,
+            0);
+  ASSERT_EQ(takt({"log", "cut", kDrive, "-o", path("seeing.mcap"), "--start", "0.05", "--end", "1.5", "-q"}).code, 0);
+  ASSERT_EQ(takt({"log", "merge", path("blind.mcap"), path("seeing.mcap"), "-o", drive, "-q"}).code, 0);
+  const Answer bundled = takt({"schedule", pipeline, "--bundle", path("modes")});
+  ASSERT_EQ(bundled.code, 0) << bundled.out << bundled.err;
+  const std::vector<std::string> common{"--lockstep", "--transport", "local"};
+  std::vector<std::string> here{"replay", pipeline, drive, "-o", path("here"), "-q"},
+      there{path("modes"), drive, "-o", path("there")};
+  here.insert(here.end(), common.begin(), common.end());
+  there.insert(there.end(), common.begin(), common.end());
+  ASSERT_EQ(takt(here).code, 0);
+  ASSERT_EQ(board(there).code, 0);
+  const Answer diff = takt({"diff", path("here"), path("there")});
+  EXPECT_EQ(diff.code, 0) << diff.out << diff.err;
+}
+
 }  // namespace
 }  // namespace takt::test
