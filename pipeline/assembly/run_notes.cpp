@@ -78,6 +78,10 @@ void tell_real_time(const sched::DispatchResult& result, const PhaseFollower* ph
   data.schedule_notes.push_back(rights.isolation == "demotion"
                                     ? "isolation: a worker that is not done in time is demoted to idle priority"
                                     : "isolation: a worker that is not done in time is parked by a signal");
+  if (result.still_inside) {
+    data.environment.warnings.push_back(
+        "a worker that did not come back could not be stopped: it sleeps in the kernel or is inside a driver");
+  }
   if (!rights.deep_sleep.empty()) data.environment.warnings.push_back(rights.deep_sleep);
   if (result.watchdog_trips > 0) {
     data.environment.warnings.push_back("the watchdog saw a dispatcher behind the table " +

@@ -414,10 +414,14 @@ class Run {
     watch.stop();
     assembly_.feeder->stop();
     assembly_.recorder->stop();
-    // A relay that was left behind keeps using its ports, a job that hangs on a device its chunks: then all that stands
-    // stays, until the process ends.
+    // A relay that was left behind keeps using its ports, a job that hangs on a device its chunks, a worker that could
+    // not be stopped all that its stage has: then everything stays, until the process ends.
     bool left_behind = assembly_.relay && !assembly_.relay->stop();
-    for (const exec::Offload* const offload : created_.offloads) left_behind = !offload->settle({}) || left_behind;
+    const bool still_inside = dispatched && dispatched->still_inside;  // who asks the driver may not come back either
+    for (const exec::Offload* const offload : created_.offloads) {
+      left_behind = still_inside || !offload->settle({}) || left_behind;
+    }
+    left_behind = left_behind || still_inside;
     if (left_behind) leave_behind(std::move(assembled_));
     for (const auto& host : assembly_.hosts) {
       data_.lost_inputs += host->lost_inputs();

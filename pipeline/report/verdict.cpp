@@ -794,7 +794,7 @@ void require_ends(const RunData& run, Judgement& out) {
       if (record.stage == stage && (record.flags & sched::kFlagStuck) != 0) job = "job " + std::to_string(record.job);
     }
     out.requirements.push_back({"stage " + run.problem.stages[stage].name, "comes back", Outcome::kFail,
-                                job + " had not come back when the run ended; its worker was stopped"});
+                                job + " had not come back when the run ended, which left its worker behind"});
   }
 }
 
@@ -901,8 +901,11 @@ std::string deadline_remark(const RunData& run) {
     return "NOT JUDGED: the recorder lost " + plural(run.lost_records, "job record", "job records") +
            "; the machine gave the housekeeping reserve too little time";
   }
-  if (!run.dispatch.rights.refused.empty())
-    return "NOT JUDGED without real-time rights: " + run.dispatch.rights.refused;
+  const sched::RealtimeRights& rights = run.dispatch.rights;
+  if (!rights.refused.empty()) {
+    return "NOT JUDGED without real-time rights: " + rights.refused +
+           (rights.isolation == "parking" ? "; who is not done in time loses its core by parking" : "");
+  }
   return "";
 }
 

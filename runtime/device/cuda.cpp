@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/cuda/table.h"
+#include "runtime/base/foreign_call.h"
 #include "runtime/device/host.h"
 
 namespace takt::device {
@@ -117,14 +118,17 @@ class CudaEvent final : public Event {
 
   // Of an event that was never marked the API says that it is done.
   Progress poll() override {
+    const ForeignCall call;
     (void)health_->choose();
     return progress(cudaEventQuery(event_));
   }
   Progress wait() override {
+    const ForeignCall call;
     (void)health_->choose();
     return progress(cudaEventSynchronize(event_));
   }
   [[nodiscard]] Duration since(const Event& begin) const override {
+    const ForeignCall call;
     float ms = 0;
     if (cudaEventElapsedTime(&ms, static_cast<const CudaEvent&>(begin).event_, event_) != cudaSuccess) return {};
     return Duration{static_cast<std::int64_t>(static_cast<double>(ms) * 1e6)};
@@ -173,19 +177,23 @@ class CudaStream final : public Stream {
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
   bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
+    const ForeignCall call;
     (void)health_->choose();
     return health_->taken(bytes > 0 ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_) : cudaSuccess);
   }
   bool zero(std::byte* to, std::uint64_t bytes) override {
+    const ForeignCall call;
     (void)health_->choose();
     return health_->taken(bytes > 0 ? cudaMemsetAsync(to, 0, bytes, stream_) : cudaSuccess);
   }
   bool replay(Recording& recording, std::size_t segment) override {
+    const ForeignCall call;
     (void)health_->choose();
     const cudaGraphExec_t graph = static_cast<CudaRecording&>(recording).graph(segment);
     return health_->taken(graph != nullptr ? cudaGraphLaunch(graph, stream_) : cudaSuccess);
   }
   void mark(Event& event) override {
+    const ForeignCall call;
     (void)health_->choose();
     health_->went_well(cudaEventRecord(static_cast<CudaEvent&>(event).get(), stream_));
   }

@@ -17,7 +17,8 @@
 //
 // Threads: making things is for one thread at a time. A stream, the recordings that it replays and its events belong to
 // one thread at a time; streams of one device to different ones. lost() may be asked by any. A device outlives
-// everything made by it.
+// everything made by it. One whose calls take locks that threads share marks them (ForeignCall): timed threads may lose
+// their core at any instant.
 #pragma once
 
 #include <cstddef>

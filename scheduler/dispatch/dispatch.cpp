@@ -309,20 +309,23 @@ std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
 }
 
 // Stops the workers of jobs that did not come back, and hands their records over. What such a worker stands in stays
-// for good. Their stages. `clock`: null in virtual time, which ended at `end`.
-std::vector<std::uint32_t> abandon_stuck(RunPlan& plan, const TableClock* clock, TableTime end, ThreadTeam& team) {
-  std::vector<std::uint32_t> stuck;
+// for good. `clock`: null in virtual time, which ended at `end`.
+void abandon_stuck(RunPlan& plan, const TableClock* clock, TableTime end, ThreadTeam& team, DispatchResult& result) {
   for (std::unique_ptr<StageRun>& run : plan.runs) {
     if (run->running() == 0) continue;
     const TableTime planned = run->job().nominal_start;
-    const TableTime start = clock == nullptr ? planned : std::max(planned, clock->table(run->last_start()));
-    for (const int part : run->abandon(start, clock == nullptr ? end : clock->table(host_now()))) {
+    const TableTime now = clock == nullptr ? end : clock->table(host_now());
+    const StageRun::Left left = run->stop_for_good();
+    // Workers that may still run say nothing yet.
+    const bool told = clock != nullptr && left.stopped;
+    run->abandon(left, told ? std::max(planned, clock->table(run->last_start())) : planned, now);
+    for (const int part : left.parts) {
       team.leave(worker_name(plan.problem, run->stage(), static_cast<std::size_t>(part)));
     }
     plan.sink(run->publisher(), run->record());
-    stuck.push_back(run->stage());
+    result.stuck.push_back(run->stage());
+    result.still_inside = result.still_inside || !left.stopped;
   }
-  return stuck;
 }
 
 }  // namespace
@@ -409,7 +412,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const std::vector<ModeTa
   finished.wait([sequences](std::uint32_t value) { return value == sequences; });
   const Duration span = host_now() - result.started;
   watchdog.stop();
-  result.stuck = abandon_stuck(plan, options.lockstep ? nullptr : &clock, sequencer.end(), team);
+  abandon_stuck(plan, options.lockstep ? nullptr : &clock, sequencer.end(), team, result);
   for (const auto& stage : plan.runs) stage->quit();
   if (!result.stuck.empty()) parking.keep();
   team.join();

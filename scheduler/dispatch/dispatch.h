@@ -183,6 +183,7 @@ struct DispatchResult {
   std::vector<ModeChange> changes;    // of mode
   std::vector<double> core_busy;      // share of the run each core spent in jobs, by core
   std::vector<std::uint32_t> stuck;   // stages with a job that did not come back; their worker threads never end
+  bool still_inside = false;          // one of those has not been seen to stop: all that its stage uses must stay
   Duration accounting;  // what keeping account of one job costs the timed threads, measured before the run
 };
 

@@ -24,10 +24,7 @@ bool set_policy(pid_t thread, int policy, int priority) {
 void wait_parked(int /*signal*/) {
   const int error = errno;
   if (Isolation* const isolation = of_this_thread) {
-    isolation->waiting_.store(1);
-    isolation->waiting_.wake_all();
-    isolation->parked_.wait([](std::uint32_t value) { return value == 0; });
-    isolation->waiting_.store(0);
+    isolation->stand_still();
   }
   errno = error;
 }
@@ -46,6 +43,10 @@ void Isolation::adopt() {
   sched_param parameters{};
   if (sched_getparam(0, &parameters) == 0) priority_ = parameters.sched_priority;
   of_this_thread = this;
+  calls_ = &ForeignCall::of_this_thread();
+  calls_->left = [] {
+    if (of_this_thread != nullptr) of_this_thread->left_call();
+  };
   thread_.store(static_cast<pid_t>(syscall(SYS_gettid)));
 }
 
@@ -53,13 +54,41 @@ void Isolation::hold_back() {
   const pid_t thread = thread_.load();
   if (held_ || thread == 0) return;
   held_ = true;
-  demoted_ = may_demote_ && set_policy(thread, SCHED_IDLE, 0);
+  demoted_ = may_demote_ && demote();
   if (!demoted_) park();
+}
+
+bool Isolation::demote() {
+  // Where threads are pinned a worker enters no call meanwhile: it does not run while its dispatcher does.
+  if (calls_->inside.load() != 0) {
+    deferred_.store(true);
+    demotion_due_.store(true);
+    if (calls_->inside.load() != 0 || !demotion_due_.exchange(false)) return true;  // it does so itself
+  }
+  return set_policy(thread_.load(), SCHED_IDLE, 0);
+}
+
+void Isolation::left_call() {
+  if (demotion_due_.exchange(false)) set_policy(thread_.load(), SCHED_IDLE, 0);
+  stand_still();
+}
+
+void Isolation::stand_still() {
+  if (parked_.load() == 0) return;  // no longer
+  if (calls_->inside.load() != 0) {
+    deferred_.store(true);
+    return;
+  }
+  waiting_.store(1);
+  waiting_.wake_all();
+  parked_.wait([](std::uint32_t value) { return value == 0; });
+  waiting_.store(0);
 }
 
 void Isolation::let_go() {
   if (!held_) return;
   if (demoted_) {
+    demotion_due_.store(false);
     set_policy(thread_.load(), policy_, priority_);
   } else {
     unpark();

@@ -28,6 +28,7 @@ enum JobFlags : std::uint32_t {
   kFlagIsolated = 512,  // unfinished at the end of slot and slack: a worker lost its core to the next slot
   kFlagAborted = 1024,  // given up between two steps; nothing was published, the state stays
   kFlagStuck = 2048,    // it had not come back when the run gave up waiting for it, at `completion`
+  kFlagInCall = 4096,   // a worker was to lose its core inside a call of a device's driver: not before it came back
 };
 
 enum class Reason : std::uint8_t {

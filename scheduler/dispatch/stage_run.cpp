@@ -103,7 +103,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   job.variant = plan.admitted.index;
   StageState& state = *shared_.state;
   // Here, or at the home of the mode before.
-  if ((running_.load() != 0 && job.seen == nullptr) || !take()) {
+  if (running_.load() != 0 || !take()) {
     state.skipped_since.store(true);
     return skip(job, Reason::kPreviousRunning);
   }
@@ -154,6 +154,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   gang_.begin(limits_now);
   for (const auto& worker : workers_) {
     worker->isolated.store(false, std::memory_order_relaxed);
+    static_cast<void>(worker->isolation.take_deferred());
     worker->cost = {};
   }
   start_round();
@@ -317,6 +318,7 @@ void StageRun::close() {
     charge(worker->cost);
     if (worker->isolated.load(std::memory_order_relaxed)) record_.flags |= kFlagIsolated;
   }
+  note_deferred();
   if (aborted()) {
     record_.flags |= kFlagAborted;
     record_.aborted_at = gang_.aborted_at();
@@ -352,23 +354,33 @@ void StageRun::note_overrun() {
   }
 }
 
-std::vector<int> StageRun::abandon(TableTime start, TableTime now) {
+void StageRun::note_deferred() {
+  for (const auto& worker : workers_) {
+    if (worker->isolation.take_deferred()) record_.flags |= kFlagInCall;
+  }
+}
+
+StageRun::Left StageRun::stop_for_good() {
   constexpr Duration kToStop = seconds(1);
-  std::vector<int> left;
+  Left left;
   for (int part = 0; part < static_cast<int>(workers_.size()); ++part) {
     if (!busy(part)) continue;
-    isolation(part).stop_for_good(kToStop);
-    left.push_back(part);
+    left.stopped = isolation(part).stop_for_good(kToStop) && left.stopped;
+    left.parts.push_back(part);
   }
+  return left;
+}
+
+void StageRun::abandon(const Left& left, TableTime start, TableTime now) {
+  note_deferred();
   if (record_.actual_start == kNever) record_.actual_start = start.ns;
   record_.completion = now.ns;
-  record_.flags |= left.empty() ? kFlagStuck : kFlagStuck | kFlagIsolated;
+  record_.flags |= left.parts.empty() ? kFlagStuck : kFlagStuck | kFlagIsolated;
   if (!noted_ && record_.segment_count != 0) record_.segments[segment_.load()] = {start.ns, now.ns};
   discard();
   host_.finish(job_, record_);
   judge_segments();
   classify(record_, limits());
-  return left;
 }
 
 void StageRun::free() {

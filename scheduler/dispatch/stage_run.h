@@ -190,9 +190,15 @@ class StageRun {
   void free();
 
   // ---- behind the run, when no dispatcher is left and running() is not 0
-  // Stops the workers that still run the job for good and makes its record final: it began at `start` and had not come
-  // back at `now`. Returns their parts: those threads never end, and this object must stay with them. Before quit().
-  std::vector<int> abandon(TableTime start, TableTime now);
+  // Stops the workers that still run the job for good: those threads never end, and this object must stay with them.
+  // Before quit().
+  struct Left {
+    std::vector<int> parts;
+    bool stopped = true;  // false: one goes on until it comes out of the kernel, or of a foreign call
+  };
+  Left stop_for_good();
+  // Then makes the record final: the job began at `start` and had not come back at `now`.
+  void abandon(const Left& left, TableTime start, TableTime now);
 
   // ---- threads
   void work(int part);  // body of a worker; returns after quit()
@@ -226,6 +232,7 @@ class StageRun {
   void start_round();
   void judge_segments();
   void note_overrun();
+  void note_deferred();
   void charge(const ThreadCost& cost);         // of workers
   void add_hand_over(const ThreadCost& cost);  // of dispatchers
 

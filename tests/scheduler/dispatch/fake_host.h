@@ -141,6 +141,7 @@ class FakeHost : public StageHost {
   }
   void publish(const Job& job, JobRecord& record) override {
     ++publications;
+    if (at_publication) at_publication();
     output.value = value_;
     output.history[job.number % 4096] = value_;
     output.published_jobs = job.number + 1;
@@ -154,6 +155,7 @@ class FakeHost : public StageHost {
   Output output;
   std::function<bool(const Job&)> refuse;
   std::function<void(const Job&, int part)> work;
+  std::function<void()> at_publication;
   Duration shortest_patience = seconds(1);
   Duration longest_patience;
   std::atomic<int> latches{0}, runs{0}, publications{0}, discards{0}, finishes{0};

@@ -2,19 +2,22 @@
 // upon, or would fail for, a worker that keeps its core: it ends only after its neighbour on the same CPU has run.
 #include <gtest/gtest.h>
 
-#include <linux/capability.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <iterator>
+#include <mutex>
 
 #include "fake_host.h"
+#include "runtime/base/foreign_call.h"
+#include "tests/support/without_rights.h"
 
 namespace takt::sched {
 namespace {
 
+using takt::test::WithoutRights;
 using test::FakeHost;
 using test::Records;
 using test::TableBuilder;
@@ -24,25 +27,6 @@ constexpr bool kSignalsAreDelayed = true;  // TSan runs handlers at the next cal
 #else
 constexpr bool kSignalsAreDelayed = false;
 #endif
-
-// While it lives, this thread and those that it creates may not raise their priority.
-class WithoutRights {
- public:
-  WithoutRights() {
-    header_.version = _LINUX_CAPABILITY_VERSION_3;
-    syscall(SYS_capget, &header_, before_);
-    __user_cap_data_struct less[2] = {before_[0], before_[1]};
-    less[0].effective &= ~(1U << CAP_SYS_NICE);
-    syscall(SYS_capset, &header_, less);
-  }
-  ~WithoutRights() { syscall(SYS_capset, &header_, before_); }
-  WithoutRights(const WithoutRights&) = delete;
-  WithoutRights& operator=(const WithoutRights&) = delete;
-
- private:
-  __user_cap_header_struct header_{};
-  __user_cap_data_struct before_[2] = {};
-};
 
 // `looping` and `victim` share a core; the slots of `looping` come first.
 struct Neighbours {
@@ -206,6 +190,71 @@ TEST(Isolation, WithoutRightsAnEndlessLoopIsParkedAndRunsOnInTheGaps) {
   EXPECT_LE(world.disturbed, late);
 }
 
+// What a device's driver does: every call takes the one lock that it has.
+class Driver {
+ public:
+  // False: somebody kept the lock for seconds.
+  bool call(const std::function<void()>& inside = {}) {
+    const ForeignCall call;
+    const std::unique_lock lock(mutex_, std::chrono::seconds(5));
+    if (lock && inside) inside();
+    return lock.owns_lock();
+  }
+
+ private:
+  std::timed_mutex mutex_;
+};
+
+// The worker stands inside the driver when its time is over and the next job is released; its dispatcher calls the
+// driver for that one's publication.
+struct SharedDriver : Neighbours {
+  SharedDriver() {
+    looping_host.work = [this, loop = looping_host.work](const Job& job, int part) {
+      if (job.number == 1) {
+        driver.call([this] {
+          test::spin(milliseconds(8));
+          inside = sched_getscheduler(0);
+        });
+        behind = sched_getscheduler(0);
+      }
+      loop(job, part);
+    };
+    victim_host.at_publication = [this] { refused += driver.call() ? 0 : 1; };
+  }
+  Driver driver;
+  std::atomic<int> refused{0}, inside{-1}, behind{-1};
+};
+
+void expect_called_back(const SharedDriver& world, const DispatchResult& result, const Records& records) {
+  EXPECT_EQ(world.refused, 0);
+  expect_isolated(world, result, records);
+  for (const JobRecord& record : records.of_stage(world.looping)) {
+    EXPECT_EQ((record.flags & kFlagInCall) != 0, record.job == 1) << record.job;
+  }
+}
+
+TEST(Isolation, InsideADriverNobodyIsParked) {
+  if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delays signals";
+  const WithoutRights without;
+  SharedDriver world;
+  Records records;
+  const auto result = world.run(records);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->rights.isolation, "parking");
+  expect_called_back(world, *result, records);
+}
+
+TEST(Isolation, InsideADriverNobodyIsDemoted) {
+  SharedDriver world;
+  Records records;
+  const auto result = world.run(records);
+  ASSERT_TRUE(result) << result.error().message;
+  if (!result->rights.fifo) GTEST_SKIP() << "not granted here: " << result->rights.refused;
+  expect_called_back(world, *result, records);
+  EXPECT_EQ(world.inside, SCHED_FIFO);
+  EXPECT_EQ(world.behind, SCHED_IDLE);
+}
+
 TEST(Isolation, AGangWhosePartLoopsFreesBothCores) {
   TableBuilder table(milliseconds(20), 2);
   const auto gang = table.stage("gang", 1, milliseconds(1), milliseconds(1));
@@ -243,8 +292,13 @@ TEST(Isolation, AGangWhosePartLoopsFreesBothCores) {
   EXPECT_TRUE(recovered);
 }
 
+void nap() {
+  const timespec pause{0, 1'000'000};
+  nanosleep(&pause, nullptr);
+}
+
 // `looping` never ends its second job: in part `part` of `cores`.
-void expect_left_behind(std::vector<std::uint32_t> cores, int part, bool lockstep = false) {
+void expect_left_behind(std::vector<std::uint32_t> cores, int part, bool lockstep = false, bool naps = false) {
   std::atomic<std::uint64_t> progress{0};
   TableBuilder table(milliseconds(20), 2);
   const std::uint32_t looping = table.stage("looping", 1, milliseconds(1)),
@@ -255,7 +309,10 @@ void expect_left_behind(std::vector<std::uint32_t> cores, int part, bool lockste
   {
     FakeHost looping_host, other_host;
     looping_host.work = [&](const Job& job, int of) {
-      while (job.number == 1 && of == part) progress.fetch_add(1, std::memory_order_relaxed);
+      while (job.number == 1 && of == part) {
+        progress.fetch_add(1, std::memory_order_relaxed);
+        if (naps) nap();
+      }
     };
     DispatchOptions options;
     options.hyperperiods = 6;
@@ -266,6 +323,7 @@ void expect_left_behind(std::vector<std::uint32_t> cores, int part, bool lockste
     ASSERT_TRUE(result) << result.error().message;
     EXPECT_EQ(result->hyperperiods_run, 6U);
     EXPECT_EQ(result->stuck, std::vector<std::uint32_t>{looping});
+    EXPECT_FALSE(result->still_inside);
     EXPECT_EQ(looping_host.latches, looping_host.finishes);
   }
   // Its worker executes nothing of the stage any more, whose memory is gone.
@@ -324,6 +382,45 @@ TEST(Stuck, APartThatCameBackIsNotLeft) {
 TEST(Stuck, AJobThatNeverEndsIsLeftBehind) {
   if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delivers no signal to a loop";
   expect_left_behind({0}, 0);
+}
+
+// Under a sanitizer of threads too: what the worker has written is read when it has stopped, not before.
+TEST(Stuck, SoIsOneThatSleeps) { expect_left_behind({0}, 0, false, true); }
+
+// Who does not come back from a driver's call cannot be stopped, and nobody is told that it was; it stops when it does.
+TEST(Stuck, InsideADriverItGoesOnUntilItComesOut) {
+  if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delivers no signal to a loop";
+  TableBuilder table(milliseconds(20), 1);
+  const std::uint32_t stage = table.stage("stage", 1, milliseconds(1));
+  table.slot(stage, 0, {0}, 0, 4);
+  std::atomic<bool> comes_back{false}, came_back{false}, went_on{false};
+  FakeHost host;
+  host.work = [&](const Job& job, int) {
+    if (job.number != 1) return;
+    {
+      const ForeignCall call;
+      while (!comes_back) {
+      }
+      came_back = true;
+    }
+    went_on = true;
+  };
+  Records records;
+  DispatchOptions options;
+  options.hyperperiods = 4;
+  options.wait_for_late = milliseconds(1);
+  const auto result = test::run(table, {&host}, options, records);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->stuck, std::vector<std::uint32_t>{stage});
+  EXPECT_TRUE(result->still_inside);
+  for (const JobRecord& record : records.of_stage(stage)) {
+    if (record.job != 1) continue;
+    EXPECT_EQ(record.actual_start, record.nominal_start);  // nobody can tell yet
+  }
+  comes_back = true;
+  while (!came_back) nap();
+  test::spin(milliseconds(50));
+  EXPECT_FALSE(went_on);
 }
 
 TEST(Stuck, VirtualTimeDoesNotWaitForEverEither) {
