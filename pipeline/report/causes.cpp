@@ -28,29 +28,91 @@ const std::vector<std::uint32_t>* cores_of(const RunData& run, const JobRecord& 
   return record.slot < slots.size() ? &slots[record.slot].cores : nullptr;
 }
 
-// The job of another stage that still held a core of `record` at its nominal start. One that lost its core at the end
-// of its slot did not.
-const JobRecord* holder_of_core(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+// Calls `take` for each segment of the job that began: its slot, and when that begins. Nothing for a job in one piece.
+template <class Take>
+void for_segments(const RunData& run, const JobRecord& record, const Take& take) {
+  const sched::Schedule& table = run.table_of(record);
+  if (record.slot >= table.slots.size()) return;
+  const sched::Slot& first = table.slots[record.slot];
+  for (const sched::Slot& slot : table.slots) {
+    if (slot.stage != first.stage || slot.job != first.job || slot.segment >= record.segment_count) continue;
+    if (record.segments[slot.segment].start == kNever) continue;
+    const Duration into = table.clock.start_at(0, slot.start) - table.clock.start_at(0, first.start);
+    take(slot, record.nominal_start + into.ns);
+  }
+}
+
+// What of a job began latest after the start of its slot: all of it, or one of its segments.
+struct LatestPart {
+  std::int64_t nominal = kNever;
+  std::uint32_t segment = 0;
+  bool on_unit = false;
+  Duration late;
+};
+LatestPart latest_part(const RunData& run, const JobRecord& record) {
+  LatestPart out{record.nominal_start, 0, false, {record.actual_start - record.nominal_start}};
+  for_segments(run, record, [&](const sched::Slot& slot, std::int64_t nominal) {
+    const Duration late{record.segments[slot.segment].start - nominal};
+    if (late > out.late) out = {nominal, slot.segment, slot.unit.has_value(), late};
+  });
+  return out;
+}
+
+// Until when what was to begin before `at` computed on the cores of the job, where that is later; kNever: nothing did.
+std::int64_t on_cores_until(const RunData& run, const JobRecord& record, std::int64_t at) {
+  if (record.segment_count == 0) {
+    return record.nominal_start < at && record.completion > at ? record.completion : kNever;
+  }
+  std::int64_t until = kNever;
+  for_segments(run, record, [&](const sched::Slot& slot, std::int64_t nominal) {
+    const std::int64_t end = record.segments[slot.segment].end;
+    if (!slot.unit && nominal < at && end > at) until = std::max(until, end);
+  });
+  return until;
+}
+
+// The job of another stage that still held a core on which `record` was to begin, or go on. One that lost its core at
+// the end of its slot did not, unless it was inside a call then.
+struct Holder {
+  const JobRecord* job = nullptr;
+  Duration held;  // behind that instant
+};
+Holder holder_of_core(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+  Holder found;
   const auto* cores = cores_of(run, record);
-  if (cores == nullptr) return nullptr;
-  const JobRecord* found = nullptr;
+  const LatestPart part = latest_part(run, record);
+  if (cores == nullptr || part.on_unit) return found;
   for (std::uint32_t stage = 0; stage < run.problem.stages.size(); ++stage) {
     if (stage == record.stage) continue;
     const auto jobs = index.stage(stage);
-    auto at = std::lower_bound(jobs.begin(), jobs.end(), record.nominal_start,
+    auto at = std::lower_bound(jobs.begin(), jobs.end(), part.nominal,
                                [](const JobRecord* job, std::int64_t start) { return job->nominal_start < start; });
     while (at != jobs.begin()) {
       const JobRecord* const other = *--at;
       if (other->actual_start == kNever || other->completion == kNever) continue;
-      if ((other->flags & sched::kFlagIsolated) != 0) continue;
-      if (other->completion <= record.nominal_start) break;  // jobs of a stage do not overlap: so did those before
+      if ((other->flags & sched::kFlagIsolated) != 0 && (other->flags & sched::kFlagInCall) == 0) continue;
+      if (other->completion <= part.nominal) break;  // jobs of a stage do not overlap: so did those before
+      const std::int64_t until = on_cores_until(run, *other, part.nominal);
       const auto* others = cores_of(run, *other);
       const bool shared = others != nullptr && std::find_first_of(cores->begin(), cores->end(), others->begin(),
                                                                   others->end()) != cores->end();
-      if (shared && (found == nullptr || other->completion > found->completion)) found = other;
+      if (until == kNever || !shared) continue;
+      const Duration held{until - part.nominal};
+      if (found.job == nullptr || held > found.held) found = {other, held};
     }
   }
   return found;
+}
+
+// ": lidar_detect#3 held its core for another 1.2 ms"
+std::string holder_text(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+  const Holder holder = holder_of_core(run, index, record);
+  if (holder.job == nullptr) return "";
+  const std::string name = ": " + job_name(run, holder.job->stage, holder.job->job);
+  if ((holder.job->flags & sched::kFlagInCall) != 0) {
+    return name + " kept its core until it came back from a call of its device's driver";
+  }
+  return name + " held its core for another " + ms_text(holder.held);
 }
 
 // The newest earlier job of the stage that had not completed at the nominal start of `record`.
@@ -79,6 +141,11 @@ std::string segment_name(const RunData& run, const std::vector<sched::Segment>& 
   const bool known = unit && *unit < run.problem.board.units.size();
   return fmt::format("segment {} of {}{}, ", i + 1, planned.size(),
                      known ? ", on " + run.problem.board.units[*unit].name : std::string());
+}
+
+std::string isolation_text(const JobRecord& record) {
+  if ((record.flags & sched::kFlagInCall) != 0) return "; lost its core when it came back from its device's driver";
+  return (record.flags & sched::kFlagIsolated) != 0 ? "; lost its core" : "";
 }
 
 std::string overrun_text(const RunData& run, const JobRecord& record) {
@@ -116,20 +183,10 @@ std::string worst_segment(const RunData& run, const JobRecord& record, Duration&
 }
 
 std::string latest_segment(const RunData& run, const JobRecord& record, Duration& late) {
-  late = {record.actual_start - record.nominal_start};
-  const sched::Schedule& table = run.table_of(record);
-  if (record.slot >= table.slots.size()) return "";
-  const sched::Slot& first = table.slots[record.slot];
-  std::string name;
-  for (const sched::Slot& slot : table.slots) {
-    if (slot.stage != first.stage || slot.job != first.job || slot.segment >= record.segment_count) continue;
-    const std::int64_t start = record.segments[slot.segment].start;
-    const Duration into = table.clock.start_at(0, slot.start) - table.clock.start_at(0, first.start);
-    if (start == kNever || start - record.nominal_start - into.ns <= late.ns) continue;
-    late = {start - record.nominal_start - into.ns};
-    name = segment_name(run, table.choices[record.stage].budget.segments, slot.segment);
-  }
-  return name;
+  const LatestPart part = latest_part(run, record);
+  late = part.late;
+  if (part.nominal == record.nominal_start) return "";
+  return segment_name(run, run.table_of(record).choices[record.stage].budget.segments, part.segment);
 }
 
 std::string host_evidence(const RunData& run, const JobRecord& record) {
@@ -154,7 +211,7 @@ std::string host_evidence(const RunData& run, const JobRecord& record) {
 const JobRecord* origin_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {
   const JobRecord* origin = nullptr;
   switch (record.job_class) {
-    case JobClass::kLateStart: origin = holder_of_core(run, index, record); break;
+    case JobClass::kLateStart: origin = holder_of_core(run, index, record).job; break;
     case JobClass::kSkipped:
       if (record.reason == Reason::kPreviousRunning) origin = running_before(index, record);
       if (record.reason == Reason::kSkipNext && record.job > 0) origin = index.find(record.stage, record.job - 1);
@@ -231,11 +288,7 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
     case JobClass::kLateStart: {
       Duration late;
       std::string text = latest_segment(run, record, late);
-      text += "began " + ms_text(late) + " after its nominal start";
-      if (const JobRecord* holder = holder_of_core(run, index, record)) {
-        text += ": " + job_name(run, holder->stage, holder->job) + " held its core for another " +
-                ms_text({holder->completion - record.nominal_start});
-      }
+      text += "began " + ms_text(late) + " after its nominal start" + holder_text(run, index, record);
       const bool waited =
           std::any_of(record.inputs, record.inputs + std::min<std::size_t>(record.input_count, sched::kMaxInputs),
                       [](const sched::InputRecord& in) { return in.reason == Reason::kFeederLate; });
@@ -249,7 +302,7 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
                ms_text({record.completion - record.actual_start}) + " after its start: the next step did not fit" +
                host_evidence(run, record);
       }
-      return overrun_text(run, record) + ((record.flags & sched::kFlagIsolated) != 0 ? "; lost its core" : "") +
+      return overrun_text(run, record) + isolation_text(record) +
              ((record.flags & sched::kFlagDiscarded) != 0 ? "; output discarded" : "") + host_evidence(run, record);
     case JobClass::kLate:
       if (record.reason == Reason::kDevice) return "nothing to publish: its device refused the work or was lost";

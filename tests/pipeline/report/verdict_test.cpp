@@ -256,6 +256,55 @@ TEST(Verdict, TheSegmentThatWasLateOrTookTooLongIsNamed) {
   EXPECT_EQ(j.misses[0].cause.find("segment 2 of 3, on gpu, began "), 0U) << j.misses[0].cause;
 }
 
+// A job whose unit works holds no core meanwhile, and none after the segment that kept it.
+TEST(Verdict, WhoIsOnItsUnitHoldsNoCore) {
+  RunData run = synthetic_run(6, true);
+  cut_camera(run);
+  sched::JobRecord& camera = record_of(run, kCameraStage, 4);
+  sched::JobRecord& lidar = record_of(run, kLidarStage, 1);
+  lidar.actual_start = lidar.nominal_start + 4'000'000;
+  lidar.flags |= sched::kFlagLateStart;
+  lidar.job_class = sched::JobClass::kLateStart;
+  const auto cause = [&] {
+    for (const Miss& miss : judge(run).misses) {
+      if (miss.record->stage == kLidarStage) return miss.cause;
+    }
+    return std::string("no miss");
+  };
+  // The unit works until 2 ms behind the LiDAR's nominal start, the last segment until 3 ms.
+  camera.segments[1].end = lidar.nominal_start + 2'000'000;
+  camera.segments[2] = {lidar.nominal_start + 2'000'000, lidar.nominal_start + 3'000'000};
+  camera.completion = camera.segments[2].end;
+  EXPECT_NE(cause().find(": camera_detect#4 held its core for another 3.00 ms"), std::string::npos) << cause();
+  camera.segments[2] = {};  // given up: it never came back to the cores
+  EXPECT_EQ(cause().find("camera_detect"), std::string::npos) << cause();
+}
+
+// A worker that was to lose its core while it was inside a driver is why the next one began late.
+TEST(Verdict, WhoWasInsideADriverKeptItsCore) {
+  RunData run = synthetic_run(6, true);
+  sched::JobRecord& lidar = record_of(run, kLidarStage, 3);
+  lidar.completion = record_of(run, kCameraStage, 11).nominal_start + 5'000'000;
+  lidar.publication = sched::kNever;
+  lidar.published = 0;
+  lidar.flags |= sched::kFlagOverrun | sched::kFlagDiscarded | sched::kFlagIsolated;
+  lidar.job_class = sched::JobClass::kOverrun;
+  sched::JobRecord& camera = record_of(run, kCameraStage, 11);
+  camera.actual_start = camera.nominal_start + 2'000'000;
+  camera.flags |= sched::kFlagLateStart;
+  camera.job_class = sched::JobClass::kLateStart;
+  const auto causes = [&] {
+    std::string all;
+    for (const Miss& miss : judge(run).misses) all += miss.cause + "\n";
+    return all;
+  };
+  EXPECT_EQ(causes().find("lidar_detect#3"), std::string::npos) << causes();
+  lidar.flags |= sched::kFlagInCall;
+  EXPECT_NE(causes().find("lost its core when it came back from its device's driver"), std::string::npos) << causes();
+  EXPECT_NE(causes().find(": lidar_detect#3 kept its core until it came back from a call"), std::string::npos)
+      << causes();
+}
+
 TEST(Verdict, HostEvidenceStandsBesideTheJobsOfItsCoreAndTime) {
   RunData run = synthetic_run(6, true);
   for (const std::uint64_t job : {3U, 9U}) {  // both on core 1
