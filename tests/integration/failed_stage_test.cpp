@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "pipeline/assembly/fault_plan.h"
@@ -15,6 +16,7 @@
 #include "pipeline/report/run_folder.h"
 #include "pipeline/report/verdict.h"
 #include "tests/integration/shipped.h"
+#include "tests/support/without_rights.h"
 
 namespace takt::test {
 namespace {
@@ -140,6 +142,9 @@ struct World {
     if (failed.published != 0) return "it came through, on a machine that stopped the clock";
     const JobRecord* const next = behind(run, failed);
     if (next == nullptr || next->actual_start == sched::kNever) return "nothing ran behind it";
+    if (next->published == 0 || next->publication > next->slot_end) {
+      return config.problem.stages[next->stage].name + " behind it missed its slot";
+    }
     const Duration late{next->actual_start - next->nominal_start};
     const std::uint32_t core = table.slots[next->slot].cores.front();
     if (late <= config.problem.board.cores[core].wakeup_window) {
@@ -153,9 +158,11 @@ struct World {
 
 class FailedStage : public ::testing::TestWithParam<std::string> {
  protected:
-  // Each stage fails in this way, once.
-  void each_stage(const std::string& how) {
+  // Each stage fails in this way, once, and loses its core in that way.
+  void each_stage(const std::string& how, const std::string& isolation) {
     const World world;
+    std::optional<WithoutRights> without;
+    if (isolation == "parking") without.emplace();
     ASSERT_GT(world.config.problem.board.switch_cost.ns, 0);
     for (std::uint32_t s = 0; s < world.config.problem.stages.size(); ++s) {
       SCOPED_TRACE(world.config.problem.stages[s].name + ", " + how);
@@ -167,6 +174,7 @@ class FailedStage : public ::testing::TestWithParam<std::string> {
         run = world.fail(faults);
         failed = find(run, s, world.faulty_job(s));
         ASSERT_NE(failed, nullptr);
+        if (run.dispatch.rights.isolation != isolation) GTEST_SKIP() << run.dispatch.rights.refused;
         why = world.unnoticed(run, faults, *failed);
       }
       ASSERT_EQ(why, "");
@@ -175,10 +183,32 @@ class FailedStage : public ::testing::TestWithParam<std::string> {
       // The table has kept the switch cost free behind it.
       EXPECT_GE(world.behind(run, *failed)->nominal_start - failed->slot_end,
                 world.config.problem.board.switch_cost.ns);
-      expect_last_published_state(world, run, *failed);
+      if (isolation == "parking") {
+        expect_said_to_be_parked(run);
+      } else {
+        expect_last_published_state(world, run, *failed);
+      }
     }
     std::printf("behind a worker that lost its core: began at most %.3f ms late, switch cost %.3f ms\n",
                 world.latest.ms(), world.config.problem.board.switch_cost.ms());
+  }
+  static void expect_said_to_be_parked(const RunData& run) {
+    const pipeline::Judgement judged = pipeline::judge(run);
+    EXPECT_EQ(judged.outcome, pipeline::Outcome::kNotJudged);
+    EXPECT_EQ(judged.violated, 0U);
+    EXPECT_THAT(judged.reasons, ::testing::Contains(HasSubstr("loses its core by parking")));
+    const std::string folder = std::string(TAKT_BINARY_DIR) + "/parked-" + std::to_string(::getpid());
+    std::filesystem::create_directories(folder);
+    const auto outcome = pipeline::write_run(run, folder);
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    const auto slurp = [&folder](const std::string& file) {
+      std::ifstream in(folder + "/" + file);
+      return std::string{std::istreambuf_iterator<char>(in), {}};
+    };
+    EXPECT_THAT(slurp("report.json"), HasSubstr("\"isolation\": \"parking\""));
+    EXPECT_THAT(slurp("report.html"), ::testing::AllOf(HasSubstr("lose their core by <b>parking</b>: "),
+                                                       ::testing::Not(HasSubstr("</b>: none did"))));
+    std::filesystem::remove_all(folder);
   }
   // What the job did to its stage is gone: the run has the bytes of one in which it was never started.
   static void expect_last_published_state(const World& world, const RunData& run, const JobRecord& failed) {
@@ -192,7 +222,15 @@ TEST_P(FailedStage, IsNoticedByNobodyWhoSharesNothingWithIt) {
 #ifdef TAKT_SANITIZED
   GTEST_SKIP() << "sanitizers make every job an overrun";
 #endif
-  each_stage(GetParam());
+  each_stage(GetParam(), "demotion");
+}
+
+// The same where nobody may raise a priority: dispatchers are ordinary threads, beside whatever else this machine runs.
+TEST_P(FailedStage, IsParkedWithoutRights) {
+#ifdef TAKT_SANITIZED
+  GTEST_SKIP() << "sanitizers make every job an overrun";
+#endif
+  each_stage(GetParam(), "parking");
 }
 
 INSTANTIATE_TEST_SUITE_P(OfTheShippedPipeline, FailedStage, ::testing::Values("budgets: 2", "endless: true"),
