@@ -221,8 +221,8 @@ Result<Prepared> prepare(const Options& options) {
       TAKT_RETURN_IF_ERROR(apply_gang(out.admitted.config.problem, schedule, gang));
     }
     out.modes.push_back(sched::only_table(out.admitted.config.problem, schedule));
-  } else if (!options.gang.empty() || options.baselines) {
-    return fail(about_one_table(admitted.config, options.baselines ? "--baselines" : "--gang"));
+  } else if (!options.gang.empty()) {
+    return fail(about_one_table(admitted.config, "--gang"));
   }
   if (options.baselines && !pipeline::in_one_piece(out.modes.front().schedule)) {
     return fail(Code::kConfiguration,
@@ -329,7 +329,8 @@ pipeline::RunOptions run_options(const Options& options, const Prepared& prepare
   return run;
 }
 
-// Runs every way at every load beside the run in `data`, and takes their figures into it.
+// Runs every way at every load beside the run in `data`, and takes their figures into it. Of several modes the first
+// one alone is compared, so that it is run anew as the table has it, too.
 Status measure_baselines(const Options& options, const Prepared& prepared, const pipeline::ReplayView& view,
                          Controls& controls, pipeline::RunData& data) {
   constexpr std::uint64_t kFewest = 5;
@@ -340,9 +341,14 @@ Status measure_baselines(const Options& options, const Prepared& prepared, const
   }
   pipeline::RunOptions run = run_options(options, prepared, view, controls);
   run.max_hyperperiods = compared + 2;  // what arrives in the last ones still comes through
+  const bool one_of_many = prepared.modes.size() > 1;
+  std::vector<sched::ModeTable> alone{prepared.modes.front()};
+  alone.front().exits.clear();
+  alone.front().lost.reset();
+  alone.front().seams.clear();
   for (const double load : pipeline::kLoads) {
     for (const pipeline::Way way : pipeline::kWays) {
-      if (way == pipeline::Way::kTable && load == 1) {
+      if (way == pipeline::Way::kTable && load == 1 && !one_of_many) {
         data.measured.push_back(pipeline::measure(data, way, load, compared));
         continue;
       }
@@ -352,7 +358,7 @@ Status measure_baselines(const Options& options, const Prepared& prepared, const
       std::snprintf(label, sizeof label, "%s at %gx", name_of(way), load);
       Progress progress(label, options.quiet);
       run.progress = [&progress](double done, double total) { progress.update(done, total); };
-      TAKT_ASSIGN(const pipeline::RunData other, pipeline::run_pipeline(prepared.admitted.config, prepared.modes, run));
+      TAKT_ASSIGN(pipeline::RunData other, pipeline::run_pipeline(prepared.admitted.config, alone, run));
       if (other.interrupted) {
         data.measured.clear();
         data.schedule_notes.push_back("--baselines was interrupted: there is nothing to compare");
@@ -362,6 +368,7 @@ Status measure_baselines(const Options& options, const Prepared& prepared, const
         data.environment.warnings.push_back(std::string(label) + ": " + std::to_string(other.lost_records) +
                                             " records were lost; its figures are of the others");
       }
+      if (one_of_many) other.problem = pipeline::problem_of_mode(other.problem, alone.front());
       data.measured.push_back(pipeline::measure(other, way, load, compared));
     }
   }
@@ -593,7 +600,7 @@ void add_replay(CLI::App& app, Command& chosen) {
           "--baselines", options->baselines,
           "real time: then run the same stages on the same drive and cores without the table, event-driven (FIFO, "
           "EDF) and in epochs, all at 1.0, 1.2 and 2.0 times their CPU time, 10 s of the log at most each; the "
-          "report sets them beside the table and the simulation")
+          "report sets them beside the table and the simulation. Of a pipeline with modes: in its first one, alone")
       ->excludes("--lockstep")
       ->excludes("--rate")
       ->excludes("--faults");

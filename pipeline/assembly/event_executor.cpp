@@ -24,11 +24,12 @@ std::chrono::steady_clock::time_point steady(HostTime t) {
 
 class Executor {
  public:
-  Executor(const sched::Problem& problem, const sched::Schedule& table, ReadyQueue queue,
+  Executor(const sched::Problem& problem, const sched::ModeTable& mode, ReadyQueue queue,
            const std::vector<sched::StageHost*>& hosts, const EventOptions& options,
            const std::function<void(std::size_t, const sched::JobRecord&)>& sink)
       : problem_(problem),
-        table_(table),
+        mode_(mode),
+        table_(mode.schedule),
         hosts_(hosts),
         options_(options),
         sink_(sink),
@@ -149,6 +150,9 @@ class Executor {
                      .nominal_start = now,
                      .slot_end = now + in_flight.period,
                      .variant = record.variant};
+    for (std::size_t i = 0; i < mode_.reads[stage].size(); ++i) {
+      if (mode_.reads[stage][i] == 0) in_flight.job.bound[i] = sched::Job::kNotRead;
+    }
     record.nominal_start = now.ns;
     record.slot_end = in_flight.job.slot_end.ns;
     sched::StageHost& host = *hosts_[stage];
@@ -179,6 +183,7 @@ class Executor {
   static constexpr std::uint32_t kRuns = 1, kRefused = 2;
 
   const sched::Problem& problem_;
+  const sched::ModeTable& mode_;
   const sched::Schedule& table_;
   const std::vector<sched::StageHost*>& hosts_;
   const EventOptions& options_;
@@ -195,13 +200,14 @@ class Executor {
 
 }  // namespace
 
-Result<sched::DispatchResult> run_without_table(const sched::Problem& problem, const sched::Schedule& table,
+Result<sched::DispatchResult> run_without_table(const sched::Problem& problem, const sched::ModeTable& mode,
                                                 const std::vector<std::vector<std::int64_t>>& arrivals,
                                                 const std::vector<sched::StageHost*>& hosts,
                                                 const EventOptions& options,
                                                 const std::function<void(std::size_t, const sched::JobRecord&)>& sink) {
+  const sched::Schedule& table = mode.schedule;
   Executor executor(
-      problem, table,
+      problem, mode,
       ReadyQueue(problem, table, options.way, releases(problem, table, options.way, options.hyperperiods, arrivals)),
       hosts, options, sink);
   sched::DispatchResult result;

@@ -15,6 +15,7 @@
 #include "pipeline/report/ready_queue.h"
 #include "runtime/base/status.h"
 #include "scheduler/dispatch/dispatch.h"
+#include "scheduler/model/modes.h"
 
 namespace takt::pipeline {
 
@@ -26,9 +27,9 @@ struct EventOptions {
 
 // Blocks until everything that was released has run or was dropped. Records as those of a dispatcher: a job's nominal
 // start is the instant at which it began and its inputs were selected, its slot ends a period after its release; one
-// that was released and dropped is skipped (kPreviousRunning). `arrivals` as for releases(). kEnvironment when threads
-// cannot be created.
-Result<sched::DispatchResult> run_without_table(const sched::Problem& problem, const sched::Schedule& table,
+// that was released and dropped is skipped (kPreviousRunning). Of a mode's table, with the inputs that the mode reads.
+// `arrivals` as for releases(). kEnvironment when threads cannot be created.
+Result<sched::DispatchResult> run_without_table(const sched::Problem& problem, const sched::ModeTable& mode,
                                                 const std::vector<std::vector<std::int64_t>>& arrivals,
                                                 const std::vector<sched::StageHost*>& hosts,
                                                 const EventOptions& options,

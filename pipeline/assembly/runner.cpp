@@ -408,7 +408,7 @@ class Run {
     Result<sched::DispatchResult> dispatched =
         options_.way == Way::kTable
             ? sched::dispatch(config_.problem, modes_, hosts, how, sink)
-            : run_without_table(config_.problem, schedule_, arrivals_, hosts,
+            : run_without_table(config_.problem, modes_.front(), arrivals_, hosts,
                                 {.way = options_.way, .hyperperiods = hyperperiods_, .stop = options_.stop}, sink);
     data_.environment.steal_share = steal_share(cpu_before, read_cpu_times());
     watch.stop();
@@ -417,11 +417,11 @@ class Run {
     // A relay that was left behind keeps using its ports, a job that hangs on a device its chunks, a worker that could
     // not be stopped all that its stage has: then everything stays, until the process ends.
     bool left_behind = assembly_.relay && !assembly_.relay->stop();
-    const bool still_inside = dispatched && dispatched->still_inside;  // who asks the driver may not come back either
-    for (const exec::Offload* const offload : created_.offloads) {
-      left_behind = still_inside || !offload->settle({}) || left_behind;
+    if (dispatched && dispatched->still_inside) {
+      left_behind = true;  // nobody asks the device: who does may not come back either
+    } else {
+      for (const exec::Offload* const offload : created_.offloads) left_behind = !offload->settle({}) || left_behind;
     }
-    left_behind = left_behind || still_inside;
     if (left_behind) leave_behind(std::move(assembled_));
     for (const auto& host : assembly_.hosts) {
       data_.lost_inputs += host->lost_inputs();

@@ -63,6 +63,7 @@ class Meter {
     Track& track = chains_[c];
     const sched::Chain& chain = problem_.chains[c];
     BaselineChain out;
+    if (chain.stages.empty()) return out;
     std::sort(track.outputs.begin(), track.outputs.end());
     out.outputs = track.latencies.size();
     std::int64_t slowest = std::numeric_limits<std::int64_t>::max();
@@ -100,8 +101,7 @@ using Carried = std::vector<std::optional<std::int64_t>>;
 class Simulation {
  public:
   Simulation(const RunData& run, Way way, double load)
-      : run_(run),
-        problem_(run.problem),
+      : problem_(run.modes.empty() ? run.problem : problem_of_mode(run.problem, run.modes.front())),
         table_(run.schedule),
         way_(way),
         load_(load),
@@ -114,7 +114,7 @@ class Simulation {
     times_.resize(problem_.stages.size());
     if (run.mode != "lockstep") {
       for (const sched::JobRecord& record : run.records) {
-        if (record.actual_start == kNever || record.completion <= record.actual_start) continue;
+        if (record.mode != 0 || record.actual_start == kNever || record.completion <= record.actual_start) continue;
         times_[record.stage].push_back(record.completion - record.actual_start);
       }
     }
@@ -320,8 +320,7 @@ class Simulation {
     }
   }
 
-  const RunData& run_;
-  const sched::Problem& problem_;
+  const sched::Problem problem_;
   const sched::Schedule& table_;
   Way way_;
   double load_;
@@ -363,6 +362,18 @@ bool in_one_piece(const sched::Schedule& table) {
   return std::all_of(table.slots.begin(), table.slots.end(), [](const sched::Slot& slot) { return slot.segment == 0; });
 }
 
+sched::Problem problem_of_mode(const sched::Problem& whole, const sched::ModeTable& mode) {
+  sched::Problem out = whole;
+  for (std::size_t c = 0; c < out.chains.size(); ++c) {
+    sched::Chain& chain = out.chains[c];
+    std::copy(mode.limits[c].begin(), mode.limits[c].end(), std::begin(chain.limits));
+    const bool there = std::any_of(mode.schedule.bounds.begin(), mode.schedule.bounds.end(),
+                                   [c](const sched::ChainBound& bound) { return bound.chain == c; });
+    if (!there) chain.stages.clear();
+  }
+  return out;
+}
+
 Baseline simulate(const RunData& run, Way way, double load) { return Simulation(run, way, load).run(); }
 
 std::uint64_t compared_hyperperiods(const RunData& run) {
@@ -399,7 +410,7 @@ Baseline measure(const RunData& run, Way way, double load, std::uint64_t hyperpe
 }
 
 std::vector<Baseline> baselines(const RunData& run) {
-  if (!run.modes.empty() || !in_one_piece(run.schedule)) return {};  // other ways know one table, of whole jobs
+  if (!in_one_piece(run.schedule)) return {};  // other ways know whole jobs
   std::vector<Baseline> out;
   for (const double load : kLoads) {
     for (const Way way : kWays) out.push_back(simulate(run, way, load));

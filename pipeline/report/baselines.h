@@ -12,6 +12,9 @@
 // Simulated, samples come as the rig's model says, with its longest delay, and each job takes what the run recorded for
 // it (in lockstep: the profile's high-water mark, or the budget), times the load. For real (RunOptions::way, load), the
 // same stages run on the same drive and cores, and compute until each job has taken its CPU time that many times.
+//
+// Other ways know one table: of a pipeline with modes its first mode is compared, alone; changes of mode are the
+// table's own.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +22,7 @@
 
 #include "pipeline/report/run_data.h"
 #include "pipeline/report/ways.h"
+#include "scheduler/model/modes.h"
 
 namespace takt::pipeline {
 
@@ -26,9 +30,12 @@ namespace takt::pipeline {
 // whose work is partly on units that they do not know.
 bool in_one_piece(const sched::Schedule& table);
 
+// The whole problem with the limits of one of its modes; chains that the mode lacks have no stages.
+sched::Problem problem_of_mode(const sched::Problem& whole, const sched::ModeTable& mode);
+
 // Of a table whose jobs are in one piece.
 Baseline simulate(const RunData& run, Way way, double load);
-// Every way at every load, loads in the outer order; none of a run with modes or segments.
+// Every way at every load, loads in the outer order; none of a table with segments.
 std::vector<Baseline> baselines(const RunData& run);
 
 // Runs of other ways are compared over so many hyperperiods: those of the log that `run` had in whole, at most

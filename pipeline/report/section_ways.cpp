@@ -33,7 +33,7 @@ std::string way_cell(const BaselineChain& real, const BaselineChain& simulated) 
 
 // The same stages under other ways of scheduling: simulated, and for real where that was asked for.
 std::string ways_html(const ReportView& v) {
-  if (!v.run.modes.empty() || !in_one_piece(v.run.schedule)) return "";  // they know one table, of whole jobs
+  if (!in_one_piece(v.run.schedule)) return "";  // they know whole jobs
   std::vector<HtmlTable::Column> columns{{"chain", false}, {"load", true}};
   for (const Way way : kWays) columns.push_back({name_of(way), true});
   HtmlTable table(columns);
@@ -59,7 +59,10 @@ std::string ways_html(const ReportView& v) {
   const std::string reality =
       "The same stages on the same drive and cores, run <em>for real</em> one way after another, each job with "
       "its CPU time multiplied by the load: ";
-  return lead((measured ? reality : simulation) + what +
+  const std::string of_modes = v.run.modes.empty() ? ""
+                                                   : " Of mode <b>" + escaped(v.run.modes.front().name) +
+                                                         "</b> alone: changes of mode are the table's own.";
+  return lead((measured ? reality : simulation) + what + of_modes +
               (measured ? " In grey: the same simulated with the times that this run recorded."
                         : " <code>takt replay --baselines</code> runs them for real.")) +
          table.html();

@@ -24,6 +24,7 @@ struct World {
   std::vector<sched::StageHost*> hosts{&quick, &wide, &last};
   std::array<std::atomic<int>, 2> on_core{};
   std::atomic<int> shared{0};
+  bool wide_reads_nothing = false;
   Records records;
 
   World() {
@@ -46,10 +47,15 @@ struct World {
     }
     --on_core[core];
   }
+  [[nodiscard]] sched::ModeTable mode() const {
+    sched::ModeTable out = sched::only_table(table.problem, table.schedule);
+    if (wide_reads_nothing) out.reads[1][0] = 0;
+    return out;
+  }
   sched::DispatchResult run(Way way, std::uint64_t hyperperiods, const std::atomic<bool>* stop = nullptr) {
-    const auto result = run_without_table(table.problem, table.schedule, {}, hosts,
-                                          {.way = way, .hyperperiods = hyperperiods, .stop = stop},
-                                          [this](std::size_t, const JobRecord& record) { records(record); });
+    const auto result =
+        run_without_table(table.problem, mode(), {}, hosts, {.way = way, .hyperperiods = hyperperiods, .stop = stop},
+                          [this](std::size_t, const JobRecord& record) { records(record); });
     EXPECT_TRUE(result) << result.error().message;
     return result ? *result : sched::DispatchResult{};
   }
@@ -113,6 +119,23 @@ TEST(EventExecutor, AJobWhoseInputIsMissingDoesNotRunAndHoldsNobodyUp) {
   }
   EXPECT_GT(world.wide.discards, 0);
   EXPECT_GT(world.wide.publications, 0);
+}
+
+// What a mode leaves out is read in no other way either.
+TEST(EventExecutor, WhatTheModeDoesNotReadIsNotRead) {
+  for (const bool leaves_out : {false, true}) {
+    World world;
+    world.wide_reads_nothing = leaves_out;
+    std::atomic<int> left_out{0};
+    world.wide.refuse = [&](const sched::Job& job) {
+      left_out += job.bound[0] == sched::Job::kNotRead ? 1 : 0;
+      return false;
+    };
+    world.last.refuse = [](const sched::Job& job) { return job.bound[0] == sched::Job::kNotRead; };
+    world.run(Way::kFifo, 5);
+    EXPECT_EQ(left_out > 0, leaves_out);
+    EXPECT_GT(world.last.publications, 0);
+  }
 }
 
 TEST(EventExecutor, AStopEndsItEarly) {

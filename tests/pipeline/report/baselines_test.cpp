@@ -115,6 +115,35 @@ TEST(Baselines, LockstepRunsTakeTheHighWaterMarks) {
   EXPECT_EQ(baselines(run).size(), 12U);
 }
 
+// Of a run with modes the first one is compared, with its limits, chains and times.
+TEST(Baselines, OfSeveralModesTheFirstIsCompared) {
+  RunData run = with_times(4000, 10000, 2000);
+  const Baseline alone = simulate(run, Way::kFifo, 1);
+  for (const char* const name : {"first", "second"}) {
+    run.modes.push_back(sched::only_table(run.problem, run.schedule));
+    run.modes.back().name = name;
+  }
+  for (sched::JobRecord& r : run.records) {
+    if (r.hyperperiod < 6) continue;
+    r.mode = 1;
+    r.completion += 20'000'000;
+  }
+  const auto same = [](const BaselineChain& a, const BaselineChain& b) {
+    return a.worst_latency == b.worst_latency && a.outputs == b.outputs && a.misses == b.misses;
+  };
+  const Baseline first = simulate(run, Way::kFifo, 1);
+  for (std::size_t c = 0; c < 2; ++c) EXPECT_TRUE(same(first.chains[c], alone.chains[c])) << c;
+  EXPECT_EQ(baselines(run).size(), 12U);
+  // A limit of its own, and a chain that it has not.
+  const auto latency = static_cast<std::size_t>(sched::Quantity::kLatency);
+  run.modes[0].limits[0][latency] = microseconds(1);
+  std::erase_if(run.modes[0].schedule.bounds, [](const sched::ChainBound& bound) { return bound.chain == 1; });
+  const Baseline narrow = simulate(run, Way::kFifo, 1);
+  EXPECT_EQ(narrow.chains[0].misses, alone.chains[0].misses + narrow.chains[0].outputs);
+  EXPECT_EQ(narrow.chains[1].planned, 0U);
+  EXPECT_EQ(narrow.chains[1].misses, 0U);
+}
+
 // They would take each segment for a job of its own.
 TEST(Baselines, JobsInSegmentsAreNotCompared) {
   RunData run = synthetic_run(12, false);
