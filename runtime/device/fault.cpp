@@ -14,7 +14,7 @@ constexpr std::size_t kMostWork = 4096;
 class FaultStream;
 
 std::atomic<std::uint64_t> numbers{0};
-thread_local std::uint64_t rejecting = 0;  // number of the device that refuses the next segment of this thread
+thread_local std::uint64_t rejecting = 0;  // number of the device that refuses the next work of this thread
 
 // Shared by the device and its streams.
 struct Shared {
@@ -74,15 +74,13 @@ class FaultStream final : public Stream {
   }
 
   bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes) override {
-    return push({Work::kCopy, to, from, bytes, nullptr, 0, nullptr});
+    return !told() && push({Work::kCopy, to, from, bytes, nullptr, 0, nullptr});
   }
   bool zero(std::byte* to, std::uint64_t bytes) override {
-    return push({Work::kZero, to, nullptr, bytes, nullptr, 0, nullptr});
+    return !told() && push({Work::kZero, to, nullptr, bytes, nullptr, 0, nullptr});
   }
   bool replay(Recording& recording, std::size_t segment) override {
-    const bool told = rejecting == shared_.number;
-    if (told) rejecting = 0;
-    if (++shared_.segments == shared_.faults.reject || told) return false;
+    if (++shared_.segments == shared_.faults.reject || told()) return false;
     return push({Work::kReplay, nullptr, nullptr, 0, &recording, segment, nullptr});
   }
   void mark(Event& event) override {
@@ -135,6 +133,12 @@ class FaultStream final : public Stream {
     std::size_t segment = 0;
     FaultEvent* event = nullptr;
   };
+  // Once: that this piece of work is to be refused.
+  [[nodiscard]] bool told() const {
+    const bool is = rejecting == shared_.number;
+    if (is) rejecting = 0;
+    return is;
+  }
   bool push(const Work& w) {
     if (shared_.lost() != nullptr) return false;
     if (end_ - done_ == kMostWork) {

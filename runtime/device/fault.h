@@ -21,7 +21,8 @@ class FaultDevice : public Device {
 
   // While held no work is done, whoever polls: a kernel that hangs. wait() then loses the device, as a watchdog would.
   virtual void hold(bool on) = 0;
-  // The next segment that the calling thread hands over is refused: of two stages of a device the one that was meant.
+  // The next piece of work that the calling thread hands over is refused, copies included: of two stages of a device
+  // the one that was meant.
   virtual void reject_next() = 0;
   // Any thread.
   virtual void lose(const char* reason) = 0;

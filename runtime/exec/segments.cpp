@@ -1,20 +1,12 @@
 #include "runtime/exec/segments.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <string>
 
+#include "runtime/exec/ms_text.h"
+
 namespace takt::exec {
-namespace {
-
-std::string milliseconds(Duration time) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f ms", time.ms());
-  return text;
-}
-
-}  // namespace
 
 std::vector<Duration> predicted_times(const plan::Description& plan, const DevicePeaks& peaks) {
   std::vector<Duration> out;
@@ -38,8 +30,8 @@ Result<Segments> cut_into_segments(const plan::Plan& plan, std::span<const Durat
   if (slowest != steps.end() && *slowest > guard) {
     const auto step = static_cast<std::size_t>(slowest - steps.begin());
     return fail(Code::kConfiguration, "step " + std::to_string(step) + " (" + plan.kernel(step).name +
-                                          ") alone takes " + milliseconds(*slowest) + ", more than the guard of " +
-                                          milliseconds(guard) + ": no segment can be shorter");
+                                          ") alone takes " + ms_text(*slowest) + ", more than the guard of " +
+                                          ms_text(guard) + ": no segment can be shorter");
   }
   std::size_t first = 0;
   Duration sum;
@@ -59,6 +51,15 @@ Result<Segments> cut_into_segments(const plan::Plan& plan, std::span<const Durat
   return out;
 }
 
+namespace {
+
+std::string segment_name(const Session& session, std::size_t segment) {
+  return "plan " + session.plan().description().name + ", segment " + std::to_string(segment + 1) + " of " +
+         std::to_string(session.segments());
+}
+
+}  // namespace
+
 Result<std::vector<Duration>> time_segments(Session& session, int jobs) {
   device::Device& device = session.device();
   if (device.properties().callers_run) {
@@ -73,14 +74,20 @@ Result<std::vector<Duration>> time_segments(Session& session, int jobs) {
   for (int job = 0; job < jobs; ++job) {
     stream->mark(*ends[0]);
     for (std::size_t i = 0; i < longest.size(); ++i) {
-      TAKT_RETURN_IF_ERROR(session.submit(*stream, i));
+      if (const Status taken = session.submit(*stream, i); !taken) {
+        while (session.poll() == device::Progress::kPending) continue;  // what was taken before
+        return fail(Error(taken.error()).with_context(segment_name(session, i)));
+      }
       stream->mark(*ends[i + 1]);
     }
     const device::Progress progress = ends.back()->wait();
     while (progress != device::Progress::kLost && session.poll() == device::Progress::kPending) continue;
     if (progress != device::Progress::kDone) {
       const char* const why = device.lost();
-      return fail(Code::kEnvironment, why != nullptr ? why : "the device was lost");
+      std::size_t at = 0;  // the first segment that has not ended
+      while (at + 1 < longest.size() && ends[at + 1]->poll() == device::Progress::kDone) ++at;
+      return fail(Code::kEnvironment,
+                  segment_name(session, at) + ": " + (why != nullptr ? why : "the device was lost"));
     }
     session.publish();
     for (std::size_t i = 0; i < longest.size(); ++i) longest[i] = std::max(longest[i], ends[i + 1]->since(*ends[i]));

@@ -1,20 +1,14 @@
 #include "runtime/exec/swap.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 
 #include "runtime/base/sizes.h"
+#include "runtime/exec/ms_text.h"
 
 namespace takt::exec {
 namespace {
-
-std::string milliseconds_of(Duration d) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f ms", d.ms());
-  return text;
-}
 
 // The first difference in words; empty: none.
 std::string different(const char* kind, const plan::Description& a, const std::vector<std::uint32_t>& as,
@@ -89,8 +83,8 @@ Status SwappableSession::judge(const plan::Plan& plan, const PlanBudget& budget)
     return refuse("it has no budget for each of its " + std::to_string(d.steps.size()) + " steps; profile it first");
   }
   if (budget.job > reserve_.slot) {
-    return refuse("its budget of " + milliseconds_of(budget.job) + " is longer than the " +
-                  milliseconds_of(reserve_.slot) + " of the stage's slot");
+    return refuse("its budget of " + ms_text(budget.job) + " is longer than the " + ms_text(reserve_.slot) +
+                  " of the stage's slot");
   }
   // A device that works beside the caller warms up by whole jobs.
   Duration piece = budget.job;
@@ -99,8 +93,8 @@ Status SwappableSession::judge(const plan::Plan& plan, const PlanBudget& budget)
     for (const Duration step : budget.steps) piece = std::max(piece, step);
   }
   if (piece > reserve_.maintenance) {
-    return refuse("its warm-up comes in pieces of " + milliseconds_of(piece) + ", the maintenance slot has " +
-                  milliseconds_of(reserve_.maintenance));
+    return refuse("its warm-up comes in pieces of " + ms_text(piece) + ", the maintenance slot has " +
+                  ms_text(reserve_.maintenance));
   }
   return reserve_.admits ? reserve_.admits(plan, budget) : Status();
 }

@@ -1,5 +1,5 @@
-// Writes the corpus of fuzz_plan: make_plan_corpus FOLDER. Small plans for every target of x86-64, with views, parts of
-// concats, in-place steps, branches, counted tensors and states, and most kernels.
+// Writes the corpus of fuzz_plan: make_plan_corpus FOLDER. Small plans for every target of x86-64 and one for a GPU in
+// f16, with views, parts of concats, in-place steps, branches, counted tensors and states, and most kernels.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -74,6 +74,17 @@ bool save_plans(const Graph& graph, const std::string& path, bool optimise) {
     if (bytes->size() <= 24'000) save(path + "_" + (takt::kernels::name_of(target) + 4), *bytes);
   }
   return true;
+}
+
+// Blocked tensors and weights of half the size.
+bool save_f16(const Graph& graph, const std::string& path) {
+  takt::compiler::Options options;
+  options.target = takt::kernels::Target::kCudaSm87;
+  options.precision = takt::kernels::DType::kF16;
+  const auto bytes = takt::compiler::compile(graph, {}, options);
+  if (!bytes) std::fprintf(stderr, "%s\n", bytes.error().message.c_str());
+  if (bytes) save(path + "_sm_87_f16", *bytes);
+  return bytes.has_value();
 }
 
 // Rows of x where mask holds, their positive part, the sum of it, and the two best.
@@ -222,6 +233,7 @@ int main(int argc, char** argv) {
     if (!save_plans(net.finish(), folder + "/" + std::to_string(seed), seed % 2 == 0)) return 1;
   }
   if (!save_plans(shuffle(), folder + "/shuffle", false)) return 1;
+  if (!save_f16(shuffle(), folder + "/shuffle")) return 1;
   takt::test::RandomNet branches(1004);
   for (int i = 0; i < 2; ++i) branches.branch(2, 1);
   if (!save_plans(branches.finish(), folder + "/branches", false)) return 1;

@@ -107,10 +107,16 @@ TEST(Segments, AreTimedOnADevice) {
   EXPECT_EQ(times->size(), 3U);
   for (const Duration time : *times) EXPECT_GE(time.ns, 0);
 
-  device->lose("pulled out");
+  device->reject_next();
+  const auto told = time_segments(**session, 1);
+  ASSERT_FALSE(told);
+  EXPECT_THAT(told.error().message, HasSubstr("segment 1 of 3: device refused"));
+  ASSERT_TRUE(time_segments(**session, 1));
+  device->hold(true);
   const auto lost = time_segments(**session, 1);
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, Code::kEnvironment);
+  EXPECT_THAT(lost.error().message, HasSubstr("segment 1 of 3: its work hangs"));
 
   const auto on_cpu = Session::create(four_steps());
   ASSERT_TRUE(on_cpu);
