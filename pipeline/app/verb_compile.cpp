@@ -19,6 +19,7 @@
 #include "pipeline/models/contract_file.h"
 #include "runtime/base/file.h"
 #include "runtime/base/suggest.h"
+#include "runtime/device/null.h"
 #include "runtime/plan/explain.h"
 #include "runtime/plan/plan.h"
 
@@ -175,15 +176,30 @@ void print(const plan::Plan& plan, const std::string& out) {
               static_cast<double>(d.lower_bound) * 1e-3);
 }
 
+// A device for plans of this target that nobody will run.
+Result<pipeline::DevicePlace> stand_in_for(const std::string& name) {
+  TAKT_ASSIGN(const kernels::Target target, target_of(name));
+  if (!kernels::is_cuda(target)) {
+    return fail(Code::kUsage,
+                "--stage has plans for this machine's cores, or with --target for a GPU; " + name + " is neither");
+  }
+  return pipeline::DevicePlace{{&device::null(), [](device::Device*) {}}, target, exec::Exchange::kInPlace, false};
+}
+
 // The plan of a pipeline's stage ("fusion", "camera_detect/lite"), as a run of the pipeline has it.
 Status run_stage(const Options& options) {
   const bool others = !options.files.empty() || !options.fixes.empty() || !options.loops.empty() ||
-                      !options.states.empty() || !options.target.empty() || !options.precision.empty() ||
-                      !options.dump_after.empty() || !options.statistics_after.empty() || options.unoptimised;
+                      !options.states.empty() || !options.precision.empty() || !options.dump_after.empty() ||
+                      !options.statistics_after.empty() || options.unoptimised;
   if (others) {
-    return fail(Code::kUsage, "--stage writes the plan as the pipeline has it; only -o and --json go with it");
+    return fail(Code::kUsage,
+                "--stage writes the plan as the pipeline has it; only --target, -o and --json go with it");
   }
-  TAKT_ASSIGN(const pipeline::PipelineConfig config, pipeline::load_pipeline(options.model));
+  pipeline::DevicePlace place;
+  if (!options.target.empty()) {
+    TAKT_ASSIGN(place, stand_in_for(options.target));
+  }
+  TAKT_ASSIGN(const pipeline::PipelineConfig config, pipeline::load_pipeline(options.model, {}, place));
   std::vector<std::string> known;
   for (const pipeline::StageConfig& stage : config.stages) {
     for (const pipeline::VariantConfig& variant : stage.variants) {

@@ -45,6 +45,7 @@ struct Cut {
   sched::GpuFigures gpu;
   Duration sum;
   exec::Segments segments;
+  std::vector<Duration> times;  // of each segment
 };
 Result<Cut> cut_for(const plan::Plan& plan, const ShowOptions& options) {
   const kernels::Target target = plan.description().target;
@@ -58,6 +59,12 @@ Result<Cut> cut_for(const plan::Plan& plan, const ShowOptions& options) {
       exec::predicted_times(plan.description(), {out.gpu.gflops, out.gpu.gb_s, out.gpu.step});
   for (const Duration step : steps) out.sum += step;
   TAKT_ASSIGN(out.segments, exec::cut_into_segments(plan, steps, out.gpu.guard));
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    const bool begins =
+        out.times.size() <= out.segments.cuts.size() && (step == 0 || out.segments.cuts[out.times.size() - 1] == step);
+    if (begins) out.times.emplace_back();
+    out.times.back() += steps[step];
+  }
   return out;
 }
 
@@ -85,6 +92,10 @@ Status show(const ShowOptions& options) {
       cut.gpu.board.c_str(), cut.gpu.unit.c_str(), cut.gpu.gflops, cut.gpu.gb_s, cut.gpu.step.us(), cut.sum.ms(),
       cut.gpu.guard.ms(), segments.cuts.size() + 1, segments.cuts.empty() ? "" : "s", segments.longest.ms(),
       segments.first, segments.last);
+  for (std::size_t i = 0; i < cut.times.size() && cut.times.size() > 1; ++i) {
+    std::printf("    segment %zu: from step %zu, %.3f ms\n", i + 1, i == 0 ? 0 : segments.cuts[i - 1],
+                cut.times[i].ms());
+  }
   return {};
 }
 

@@ -33,6 +33,7 @@ Result<std::unique_ptr<Stage>> PipelineConfig::create(std::size_t stage, std::si
   spec.arena = arena;
   spec.state = std::move(state);
   if (chosen.on_device) {
+    spec.submissions = chosen.submissions;
     spec.accelerator = accelerator ? accelerator : std::make_shared<exec::Accelerator>(device.device, device.exchange);
   }
   return create_stage(spec, params_of(stage, chosen));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "pipeline/assembly/submissions.h"
 #include "pipeline/models/compile_model.h"
 #include "pipeline/models/contract_file.h"
 #include "pipeline/models/fusion_graph.h"
@@ -78,13 +79,25 @@ sensors::PixelFormat read_pixel_format(const YamlNode& params) {
 struct NamedModel {
   std::size_t stage = 0, variant = 0;
   std::string contract;
+  kernels::DType precision = kernels::DType::kF32;
 };
 
 bool runs_graph(const std::string& type) {
   return type == "camera_network" || type == "lidar_network" || type == "fusion_tracker";
 }
 
-// What `type`, `model` and `device` of a stage's variants say.
+// `precision` of a variant with a model.
+kernels::DType read_precision(const YamlNode& variant, bool on_device) {
+  const auto node = variant.find("precision");
+  if (!node || node->one_of({"f32", "f16"}) != "f16") return kernels::DType::kF32;
+  if (!on_device) {
+    node->error(variant.find("device") ? "plans for the cores have no f16: leave out 'device: cpu' or 'precision'"
+                                       : "plans for the cores have no f16: name a GPU with --device, or leave it out");
+  }
+  return kernels::DType::kF16;
+}
+
+// What `type`, `model`, `precision` and `device` of a stage's variants say.
 void read_variants(const YamlNode& list, const std::string& pipeline_file, std::size_t stage, bool has_device,
                    StageConfig& out, std::vector<NamedModel>& models) {
   const std::vector<YamlNode> items = list.items();
@@ -105,10 +118,15 @@ void read_variants(const YamlNode& list, const std::string& pipeline_file, std::
     const auto model = items[v].find("model");
     if (variant.type == "camera_network" || variant.type == "lidar_network") {
       if (!model) items[v].error("a variant of type " + variant.type + " needs 'model', the file of its model");
-      if (model) models.push_back({stage, v, beside(pipeline_file, model->text())});
-    } else if (model) {
-      model->error("only variants of type camera_network and lidar_network have a model; this one is of type " +
-                   variant.type);
+      const kernels::DType precision = read_precision(items[v], variant.on_device);
+      if (model) models.push_back({stage, v, beside(pipeline_file, model->text()), precision});
+      continue;
+    }
+    for (const char* const key : {"model", "precision"}) {
+      const auto node = items[v].find(key);
+      if (!node) continue;
+      node->error("only variants of type camera_network and lidar_network have a " + std::string(key) +
+                  "; this one is of type " + variant.type);
     }
   }
 }
@@ -121,20 +139,21 @@ const sensors::RigSensor* sensor_of(const StageConfig& stage, sensors::SensorKin
 }
 
 // The plan and the contract of a variant. Without a sensor of the right kind neither: creating the stage says so.
-Status compile_variant(const StageConfig& stage, const std::string& contract_file, const std::string& model_file,
+Status compile_variant(const StageConfig& stage, const NamedModel& named, const std::string& model_file,
                        const std::vector<std::uint16_t>& parts, kernels::Target target, VariantConfig* variant) {
   if (variant->type == "lidar_network") {
     const sensors::RigSensor* lidar = sensor_of(stage, sensors::SensorKind::kLidar);
     if (lidar == nullptr) return {};
-    TAKT_ASSIGN(LidarModel model, load_lidar_model(contract_file, model_file));
-    TAKT_ASSIGN(variant->plan, compile_lidar_model(model, *lidar, parts, target));
+    TAKT_ASSIGN(LidarModel model, load_lidar_model(named.contract, model_file));
+    TAKT_ASSIGN(variant->plan, compile_lidar_model(model, *lidar, parts, target, named.precision));
     variant->model = std::make_shared<const ModelContract>(std::move(model.contract));
     return {};
   }
   const sensors::RigSensor* camera = sensor_of(stage, sensors::SensorKind::kCamera);
   if (camera == nullptr || !camera->camera) return {};
-  TAKT_ASSIGN(ModelContract contract, load_model(contract_file, model_file));
-  TAKT_ASSIGN(variant->plan, compile_model(contract, picture_of(*camera->camera, stage.pixel_format), parts, target));
+  TAKT_ASSIGN(ModelContract contract, load_model(named.contract, model_file));
+  TAKT_ASSIGN(variant->plan,
+              compile_model(contract, picture_of(*camera->camera, stage.pixel_format), parts, target, named.precision));
   variant->model = std::make_shared<const ModelContract>(std::move(contract));
   return {};
 }
@@ -299,6 +318,7 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
     TAKT_RETURN_IF_ERROR(document.finish());
   }
   TAKT_RETURN_IF_ERROR(check_model_files(model_files, config, models));
+  TAKT_ASSIGN(const sched::UnitFigures figures, sched::load_unit_figures(config.board_file));
   for (const NamedModel& model : models) {
     StageConfig& stage = config.stages[model.stage];
     VariantConfig& variant = stage.variants[model.variant];
@@ -307,7 +327,7 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
     for (const std::string& key : {stage.name, stage.name + "/" + planned.name}) {
       if (const auto given = model_files.find(key); given != model_files.end()) file = given->second;
     }
-    TAKT_RETURN_IF_ERROR(compile_variant(stage, model.contract, file, parts_of(planned),
+    TAKT_RETURN_IF_ERROR(compile_variant(stage, model, file, parts_of(planned),
                                          variant.on_device ? device.target : kernels::best_target(), &variant));
   }
   for (std::size_t s = 0; s < config.stages.size(); ++s) {
@@ -315,6 +335,10 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
       TAKT_RETURN_IF_ERROR(config.compile_fusion_stage(s, planned));
     }
     for (std::size_t v = 0; v < config.problem.stages[s].variants.size(); ++v) {
+      VariantConfig& variant = config.stages[s].variants[v];
+      if (variant.on_device && variant.plan && device.judged) {
+        variant.submissions = submissions_of(config, s, v, figures, nodes[s].at("variants").items()[v]);
+      }
       const auto stage = config.create(s, v);
       if (!stage) {
         return fail(Code::kConfiguration, path + ": stage '" + config.stages[s].name + "': " + stage.error().message);

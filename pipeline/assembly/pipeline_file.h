@@ -31,6 +31,7 @@ struct VariantConfig {
   std::shared_ptr<const ModelContract> model;
   std::shared_ptr<const plan::Plan> plan;
   bool on_device = false;          // the plan is for PipelineConfig::device
+  exec::Submissions submissions;   // there
   std::optional<YamlNode> params;  // of this variant instead of the stage's; a bundle has them in the plan
 };
 
@@ -39,6 +40,8 @@ struct DevicePlace {
   std::shared_ptr<device::Device> device;
   kernels::Target target = kernels::Target::kCudaSm87;  // that it can run
   exec::Exchange exchange = exec::Exchange::kInPlace;
+  bool judged =
+      true;  // plans are cut by the board's guard and budgets are held against that; false: plans are looked at
 };
 
 // The perception side of a stage; its scheduling side is Problem::stages[i].

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "pipeline/assembly/submissions.h"
 #include "pipeline/report/text.h"
 
 namespace takt::pipeline {
@@ -27,6 +28,26 @@ std::vector<std::string> assumptions(const sensors::Rig& rig) {
   return out;
 }
 
+namespace {
+
+// What is worth a word of one plan's jobs: what they copy where all is copied, and that the device refused some.
+std::string offload_note(const exec::Offload& offload, bool copies) {
+  const plan::Plan& plan = offload.session().plan();
+  const plan::Description& d = plan.description();
+  std::string text;
+  if (copies) {
+    text = std::to_string(bytes_of(plan, d.inputs)) + " bytes in and " + std::to_string(bytes_of(plan, d.outputs)) +
+           " out a job";
+  }
+  if (offload.refused_jobs() > 0) {
+    text += (text.empty() ? "" : ", ") + std::to_string(offload.refused_jobs()) + " job(s) refused, the last at " +
+            "submission " + std::to_string(offload.refused_at() + 1) + " of " + std::to_string(offload.submissions());
+  }
+  return text.empty() ? "" : "; plan " + d.name + ": " + text;
+}
+
+}  // namespace
+
 std::string device_note(const exec::Accelerator& accelerator, kernels::Target target, std::uint64_t free_before,
                         std::uint64_t free_loaded, const std::vector<const exec::Offload*>& offloads) {
   std::uint64_t copied = 0;
@@ -42,6 +63,7 @@ std::string device_note(const exec::Accelerator& accelerator, kernels::Target ta
                      (in_place ? "reads chunks in place" : "works on copies of chunks") + ": " +
                      std::to_string(copied) + " bytes copied, a job handed over within " + ms_text(launch) +
                      " and done within " + ms_text(on_device) + " of its time";
+  for (const exec::Offload* offload : offloads) text += offload_note(*offload, !in_place);
   if (free_before > 0) {
     text += "; " + std::to_string(free_before >> 20) + " MiB of its memory were free before, " +
             std::to_string(free_loaded >> 20) + " MiB with all plans loaded";

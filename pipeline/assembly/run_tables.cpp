@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "pipeline/assembly/submissions.h"
+
 namespace takt::pipeline {
 
 Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedule schedule, const std::string& stage,
@@ -24,6 +26,12 @@ Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedul
     return fail(Code::kConfiguration, "stage '" + stage + "' on " + std::to_string(cores) + " core(s) needs " +
                                           std::to_string(found->time.ms()) + " ms, its slots give " +
                                           std::to_string(choice.budget.time.ms()));
+  }
+  sched::Budget in_the_slots = *found;
+  in_the_slots.cores = choice.budget.cores;
+  if (!sched::fits(in_the_slots, choice.budget)) {
+    return fail(Code::kConfiguration, "stage '" + stage + "' on " + std::to_string(cores) +
+                                          " core(s) has other segments than its slots are for, or longer ones");
   }
   for (sched::Slot& slot : schedule.slots) {
     if (slot.stage == index && !slot.unit) slot.cores.erase(slot.cores.begin(), slot.cores.end() - cores);
@@ -49,13 +57,13 @@ Status check_segments(const PipelineConfig& config, const std::vector<sched::Mod
         return fail(Code::kConfiguration,
                     config.file + ": stage '" + stage.name + "', variant '" + variant.name + "': " + what);
       };
-      if (segments.size() != 3 || segments[0].unit || !segments[1].unit || segments[2].unit) {
-        return refuse(
-            "a job of a pipeline is submission on the cores, one unit, completion on the cores; its budget has " +
-            std::to_string(segments.size()) + " segments in another order");
+      const auto slots = device_slots(choice.budget, config.problem.board);
+      if (!slots) {
+        return refuse("a job of a pipeline is " + std::string(kDeviceOrder) + "; its budget has " +
+                      std::to_string(segments.size()) + " segments in another order");
       }
       if (!lockstep && on_cores(wrong)) {
-        return refuse("its budget has a segment on unit '" + config.problem.board.units[*segments[1].unit].name +
+        return refuse("its budget has a segment on unit '" + config.problem.board.units[slots->unit].name +
                       "', but it runs on the cores. Name the device with --device, replay with --lockstep, or give it "
                       "one budget on the cores");
       }

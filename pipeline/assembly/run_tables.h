@@ -16,9 +16,9 @@ namespace takt::pipeline {
 Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedule schedule, const std::string& stage,
                                    int cores);
 
-// A stage's plan is one piece of work for one unit, between what comes before and behind it on the cores. In virtual
-// time the cores may do that work too: a table is tried, and gives its bytes, where its device is not. kConfiguration
-// of a table with other segments.
+// Segments on units are in an order in which jobs can be handed over (submissions.h). In virtual time the cores may do
+// the work of units too: a table is tried, and gives its bytes, where its device is not. kConfiguration of a table with
+// other segments.
 Status check_segments(const PipelineConfig& config, const std::vector<sched::ModeTable>& modes, bool lockstep);
 
 // The longest time from a boundary to the end of a hyperperiod that begins there or behind a drain.

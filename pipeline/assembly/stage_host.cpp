@@ -216,7 +216,7 @@ void PipelineStageHost::run(const sched::Job& job, int part, sched::Gang& gang) 
 }
 
 void PipelineStageHost::begin(const sched::Job& job) {
-  if (device_faults_ != nullptr) device_faults_->before_work(job);
+  if (device_faults_ != nullptr && job.segment == 1) device_faults_->before_work(job);  // its first for the device
   if (exec::Offload* const offload = current_->stage->offload()) offload->begin();
 }
 

@@ -54,8 +54,8 @@ compiler::Preprocess preprocess_for(const ModelInput& input, const CameraPicture
 }
 
 Result<std::shared_ptr<const plan::Plan>> compile_model(const ModelContract& contract, const CameraPicture& picture,
-                                                        const std::vector<std::uint16_t>& parts,
-                                                        kernels::Target target) {
+                                                        const std::vector<std::uint16_t>& parts, kernels::Target target,
+                                                        kernels::DType precision) {
   TAKT_ASSIGN(const std::string file, read_model_file(contract));
   TAKT_ASSIGN(const Digest contract_digest, digest_file(contract.contract_file));
   const ModelInput& input = contract.input;
@@ -64,6 +64,7 @@ Result<std::shared_ptr<const plan::Plan>> compile_model(const ModelContract& con
   options.contract = contract_digest;
   options.parts = parts;
   options.target = target;
+  options.precision = precision;
   options.loops = contract.loops;
   options.states = contract.states;
   options.input_shapes[input.tensor] = {4, {1, 3, input.height, input.width}};

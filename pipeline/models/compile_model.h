@@ -17,11 +17,12 @@ namespace takt::pipeline {
 compiler::Preprocess preprocess_for(const ModelInput& input, const CameraPicture& picture);
 
 // The plan's input is the payload that holds such a picture, its outputs are the model's. `parts`: numbers of workers
-// that it admits. `target`: of this machine's cores, or a device's. kConfiguration when the file is not there, is
-// another one, or has tensors of other names, types or shapes than the contract says; kInput when it cannot be
-// compiled.
+// that it admits. `target`: of this machine's cores, or a device's, which may have kF16. kConfiguration when the file
+// is not there, is another one, or has tensors of other names, types or shapes than the contract says; kInput when it
+// cannot be compiled.
 Result<std::shared_ptr<const plan::Plan>> compile_model(const ModelContract& contract, const CameraPicture& picture,
                                                         const std::vector<std::uint16_t>& parts,
-                                                        kernels::Target target = kernels::best_target());
+                                                        kernels::Target target = kernels::best_target(),
+                                                        kernels::DType precision = kernels::DType::kF32);
 
 }  // namespace takt::pipeline

@@ -99,13 +99,14 @@ Result<LidarModel> parse_lidar_model(const std::string& text, const std::string&
 
 Result<std::shared_ptr<const plan::Plan>> compile_lidar_model(const LidarModel& model, const sensors::RigSensor& lidar,
                                                               const std::vector<std::uint16_t>& parts,
-                                                              kernels::Target target) {
+                                                              kernels::Target target, kernels::DType precision) {
   const ModelContract& contract = model.contract;
   compiler::Options options;
   options.name = contract.name;
   TAKT_ASSIGN(options.contract, digest_file(contract.contract_file));
   options.parts = parts;
   options.target = target;
+  options.precision = precision;
   if (!contract.file.empty()) {
     TAKT_ASSIGN(const std::string file, read_model_file(contract));
     auto compiled = compiler::compile_onnx(std::as_bytes(std::span(file.data(), file.size())), options);

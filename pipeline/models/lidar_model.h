@@ -24,10 +24,12 @@ struct LidarModel {
 Result<LidarModel> load_lidar_model(const std::string& path, const std::string& model_file = "");
 Result<LidarModel> parse_lidar_model(const std::string& text, const std::string& name);
 
-// The plan for clouds of this sensor. `target`: of this machine's cores, or a device's. kConfiguration when an ONNX
-// file is not there or is another one; kInput when it cannot be compiled, or sizes do not fit each other.
+// The plan for clouds of this sensor. `target`: of this machine's cores, or a device's, which may have kF16.
+// kConfiguration when an ONNX file is not there or is another one; kInput when it cannot be compiled, or sizes do not
+// fit each other.
 Result<std::shared_ptr<const plan::Plan>> compile_lidar_model(const LidarModel& model, const sensors::RigSensor& lidar,
                                                               const std::vector<std::uint16_t>& parts,
-                                                              kernels::Target target = kernels::best_target());
+                                                              kernels::Target target = kernels::best_target(),
+                                                              kernels::DType precision = kernels::DType::kF32);
 
 }  // namespace takt::pipeline

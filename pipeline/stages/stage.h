@@ -17,19 +17,13 @@
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
 #include "runtime/base/yaml.h"
+#include "runtime/exec/offload.h"
 #include "runtime/transport/chunk.h"
 #include "sensors/messages/messages.h"
 #include "sensors/rig/rig.h"
 
-namespace takt::plan {
-class Plan;
-}
 namespace takt::exec {
-class Accelerator;
 class CountLog;
-class Offload;
-class Session;
-class StateStore;
 }  // namespace takt::exec
 
 namespace takt::pipeline {
@@ -108,6 +102,7 @@ struct StageSpec {
   std::span<std::byte>
       arena;  // for the plan, shared with stages that never run at the same time; empty: one of its own
   std::shared_ptr<exec::Accelerator> accelerator;  // where the plan is for a device and not for the cores
+  exec::Submissions submissions;                   // there
 };
 Result<std::unique_ptr<Stage>> create_stage(const StageSpec& spec, const YamlNode& params);
 

@@ -33,8 +33,8 @@ Result<StagePlan> StagePlan::create(const StageSpec& spec, const Chunks& chunks)
   if (spec.accelerator) {
     out.bound_inputs_.resize(chunks.inputs.size());
     out.bound_outputs_.resize(chunks.outputs.size());
-    TAKT_ASSIGN(out.offload_,
-                exec::Offload::create(spec.plan, spec.accelerator, {from_chunks, chunks.outputs}, spec.state));
+    TAKT_ASSIGN(out.offload_, exec::Offload::create(spec.plan, spec.accelerator, {from_chunks, chunks.outputs},
+                                                    spec.state, spec.submissions));
     return out;
   }
   exec::Placement placement;

@@ -56,8 +56,7 @@ Result<Offload::Buffer> Offload::make_buffer(Accelerator& accelerator, std::uint
 
 Result<std::unique_ptr<Offload>> Offload::create(const std::shared_ptr<const plan::Plan>& plan,
                                                  std::shared_ptr<Accelerator> accelerator, const Chunks& chunks,
-                                                 std::shared_ptr<StateStore> state,
-                                                 std::span<const std::size_t> segments) {
+                                                 std::shared_ptr<StateStore> state, const Submissions& submissions) {
   device::Device& device = accelerator->device();
   std::unique_ptr<Offload> out(new Offload);
   Work& work = *out->work_;
@@ -65,7 +64,9 @@ Result<std::unique_ptr<Offload>> Offload::create(const std::shared_ptr<const pla
   Placement placement;
   placement.device = &device;
   placement.state = std::move(state);
-  placement.segments = segments;
+  placement.segments = submissions.cuts;
+  out->copies_in_ = submissions.copies_in;
+  out->copies_out_ = submissions.copies_out;
   TAKT_ASSIGN(work.session, Session::create(plan, placement));
   const plan::Description& d = plan->description();
   // In place the buffer is for bytes that were not lent (profiling works in memory of its own), and for inputs that are
@@ -171,71 +172,96 @@ bool Offload::copy_back(std::span<const std::span<std::byte>> chunks) {
   return true;
 }
 
-bool Offload::hand_over() {
+// What the segments are about, and the bytes that they read.
+bool Offload::bring() {
   if (inputs_.size() != work_->in.size() || outputs_.size() != work_->out.size()) return false;
   if (!bind_inputs(inputs_) || !bind_outputs(outputs_)) return false;
   for (const Buffer& input : work_->inputs) {
     if (input.own != nullptr && !copy(input.device, input.shared->data(), input.host.size())) return false;
   }
-  for (std::size_t segment = 0; segment < session().segments(); ++segment) {
-    if (!session().submit(*work_->stream, segment)) return false;
-  }
-  return copy_back(outputs_);
+  return true;
+}
+
+bool Offload::hand_over(std::size_t submission) {
+  const bool first = submission == 0, last = submission + 1 == submissions();
+  if (first && !bring()) return false;
+  if (first && copies_in_) return true;
+  const bool computes = !last || !copies_out_;
+  if (computes && !session().submit(*work_->stream, submission - (copies_in_ ? 1 : 0))) return false;
+  return !last || copy_back(outputs_);
 }
 
 void Offload::prepare(std::span<const std::span<const std::byte>> inputs,
                       std::span<const std::span<std::byte>> outputs) {
-  launch_ = on_device_ = {};
+  launch_ = on_device_ = worked_ = {};
+  next_ = 0;
   inputs_ = inputs;
   outputs_ = outputs;
-  stage_ = Stage::kPrepared;
+  stage_ = Stage::kReady;
 }
 
 void Offload::forget() {
-  if (stage_ == Stage::kPrepared || stage_ == Stage::kEnded) stage_ = Stage::kNone;
+  if (stage_ != Stage::kBegun) stage_ = Stage::kNone;
 }
 
-void Offload::begin() {
-  if (stage_ != Stage::kPrepared) return;
+// The submissions before `end` that are left, as one.
+void Offload::start(std::size_t end) {
+  if (stage_ == Stage::kOver) worked_ = {};  // nothing of it is left to do
+  if (stage_ != Stage::kReady) return;
   if (lost() != nullptr) {
+    worked_ = {};
     outcome_ = Outcome::kLost;
-    stage_ = Stage::kEnded;
+    stage_ = Stage::kOver;
     return;
   }
   const HostTime start = host_now();
   work_->stream->mark(*work_->begin);
-  taken_ = hand_over();
+  taken_ = true;
+  while (next_ < end && taken_) taken_ = hand_over(next_++);
   work_->stream->mark(*work_->end);
+  in_flight_ = true;
   handed_over_ = host_now();
-  launch_ = handed_over_ - start;
+  launch_ += handed_over_ - start;
   longest_launch_ = std::max(longest_launch_, launch_);
   stage_ = Stage::kBegun;
 }
 
+void Offload::begin() { start(next_ + 1); }
+
 std::optional<Duration> Offload::ended() {
   if (stage_ == Stage::kNone) return Duration{};  // not that of the job before
-  if (stage_ != Stage::kBegun) return on_device_;
+  if (stage_ != Stage::kBegun) return worked_;
   const device::Progress progress = work_->end->poll();
   if (progress == device::Progress::kPending && lost() == nullptr) {
     if (host_now() - handed_over_ <= work_->accelerator->patience()) return std::nullopt;
     work_->accelerator->give_up();
   }
   session().poll();
-  stage_ = Stage::kEnded;
-  if (progress != device::Progress::kDone || lost() != nullptr) {
-    if (in_flight()) session().leave_state();
+  in_flight_ = progress != device::Progress::kDone;
+  stage_ = Stage::kOver;
+  worked_ = {};
+  if (in_flight_ || lost() != nullptr) {
+    if (session().in_flight()) session().leave_state();
     outcome_ = Outcome::kLost;
-    return on_device_;
+    return worked_;
   }
-  on_device_ = work_->end->since(*work_->begin);
+  worked_ = work_->end->since(*work_->begin);
+  on_device_ += worked_;
   longest_on_device_ = std::max(longest_on_device_, on_device_);
   outcome_ = taken_ ? Outcome::kDone : Outcome::kRefused;
-  return on_device_;
+  if (!taken_) {
+    ++refused_jobs_;
+    refused_at_ = next_ - 1;
+  }
+  if (taken_ && next_ < submissions()) stage_ = Stage::kReady;
+  return worked_;
 }
 
 Offload::Outcome Offload::take() {
-  begin();
-  while (!ended()) nap();
+  do {
+    start(submissions());
+    while (!ended()) nap();
+  } while (stage_ == Stage::kReady);
   stage_ = Stage::kNone;
   return outcome_;
 }

@@ -60,6 +60,13 @@ class Accelerator {
   std::vector<std::unique_ptr<device::Memory>> lent_;
 };
 
+// How a job is handed over: in one submission for each segment of its plan, and for its copies where those stand alone.
+struct Submissions {
+  std::vector<std::size_t> cuts;  // steps with which further segments of the plan begin, ascending
+  bool copies_in = false;         // before the first segment; otherwise they belong to that
+  bool copies_out = false;        // behind the last one
+};
+
 // One thread at a time. After creation nothing is allocated.
 class Offload {
  public:
@@ -68,12 +75,12 @@ class Offload {
   struct Chunks {
     std::span<const std::size_t> inputs, outputs;
   };
-  // `state`: shared with other sessions of the stage, seen by the same device; nullptr: one of its own. `segments`:
-  // steps with which further segments begin, ascending. Errors of Session::create and of the device.
+  // `state`: shared with other sessions of the stage, seen by the same device; nullptr: one of its own. Errors of
+  // Session::create and of the device.
   static Result<std::unique_ptr<Offload>> create(const std::shared_ptr<const plan::Plan>& plan,
                                                  std::shared_ptr<Accelerator> accelerator, const Chunks& chunks,
                                                  std::shared_ptr<StateStore> state = nullptr,
-                                                 std::span<const std::size_t> segments = {});
+                                                 const Submissions& submissions = {});
   // Waits for a job in flight, but no longer than the accelerator's patience: what a job that hangs may still touch,
   // the device included, is then left behind for as long as the process lives.
   ~Offload();
@@ -94,26 +101,29 @@ class Offload {
   // quarantine. What in_flight() says then is for good: output chunks stay out of use, and the half of the state that
   // the job was to write is left to it.
   Outcome run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs = {});
-  // The same in parts, for whoever gives the device's work a slot of its own; each by any thread, one behind the other.
+  // The same in parts, for whoever gives the device's work slots of its own; each by any thread, one behind the other.
   // prepare(): says what the job is about. The spans, and what they refer to, stay until the job has ended.
   void prepare(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs = {});
-  // Hands over what was prepared; nothing where nothing is.
+  [[nodiscard]] std::size_t submissions() const {
+    return session().segments() + (copies_in_ ? 1 : 0) + (copies_out_ ? 1 : 0);
+  }
+  // Hands over the next submission; nothing where none is due: the one before has not ended, or was refused.
   void begin();
-  // Nothing of the job is in flight any more, or the device is lost: how long it worked, by its own clock. nullopt: it
-  // still does.
+  // Nothing of the job is in flight any more, or the device is lost: how long it worked on the submission begun last,
+  // by its own clock. nullopt: it still does.
   std::optional<Duration> ended();
-  // Begins what was prepared and has not begun, waits until it has ended, and says what came of it.
+  // Begins all that has not begun, waits until it has ended, and says what came of the job.
   Outcome take();
   // What was prepared and has not begun will not; what has ended nobody takes.
   void forget();
-  [[nodiscard]] bool in_flight() const { return session().in_flight(); }
+  [[nodiscard]] bool in_flight() const { return in_flight_; }
   // Why its device does no more; nullptr: it does.
   [[nodiscard]] const char* lost() const { return work_->accelerator->lost(); }
   // Waits until nothing of its jobs is in flight, at most so long. False: a job hangs. Not for timed threads.
   [[nodiscard]] bool settle(Duration limit) const;
 
-  // Of the last job: until everything was handed over, by the host's clock; between its first and last piece of work,
-  // by the device's (zero for a job that did not end).
+  // Of the last job, all submissions together: until they were handed over, by the host's clock; from the first to the
+  // last piece of work of each, by the device's (without those that did not end).
   [[nodiscard]] Duration launch() const { return launch_; }
   [[nodiscard]] Duration on_device() const { return on_device_; }
   // The longest of all jobs.
@@ -121,6 +131,9 @@ class Offload {
   [[nodiscard]] Duration longest_on_device() const { return longest_on_device_; }
   // Between chunks or results and buffers of the device, in all jobs.
   [[nodiscard]] std::uint64_t copied_bytes() const { return copied_bytes_; }
+  // Jobs that were refused, and the submission, from 0, at which the last of them was.
+  [[nodiscard]] std::uint64_t refused_jobs() const { return refused_jobs_; }
+  [[nodiscard]] std::size_t refused_at() const { return refused_at_; }
 
  private:
   // Bytes at the boundary: what the host sees, and what the session is bound to.
@@ -147,22 +160,35 @@ class Offload {
   Offload() = default;
   static Result<Buffer> make_buffer(Accelerator& accelerator, std::uint64_t bytes);
   bool copy(std::byte* to, const std::byte* from, std::uint64_t bytes);
-  bool hand_over();
+  void start(std::size_t end);
+  bool hand_over(std::size_t submission);
+  bool bring();
   bool bind_inputs(std::span<const std::span<const std::byte>> chunks);
   bool bind_outputs(std::span<const std::span<std::byte>> chunks);
   bool copy_back(std::span<const std::span<std::byte>> chunks);
 
-  enum class Stage : std::uint8_t { kNone, kPrepared, kBegun, kEnded };
+  enum class Stage : std::uint8_t {
+    kNone,
+    kReady,  // the next submission may begin
+    kBegun,
+    kOver,  // none is left, or none follows what was refused or lost
+  };
 
   std::unique_ptr<Work> work_ = std::make_unique<Work>();
+  bool copies_in_ = false, copies_out_ = false;
   // Of the job:
   Stage stage_ = Stage::kNone;
+  std::size_t next_ = 0;  // submission
   std::span<const std::span<const std::byte>> inputs_;
   std::span<const std::span<std::byte>> outputs_;
-  bool taken_ = false;  // by the device, all of it
+  bool taken_ = false;  // by the device, all that was handed over last
+  bool in_flight_ = false;
   HostTime handed_over_;
+  Duration worked_;  // on what was handed over last
   Outcome outcome_ = Outcome::kDone;
   std::uint64_t copied_bytes_ = 0;
+  std::uint64_t refused_jobs_ = 0;
+  std::size_t refused_at_ = 0;
   Duration launch_, on_device_, longest_launch_, longest_on_device_;
 };
 

@@ -1,7 +1,9 @@
-// What a board file declares of its GPU, to say how plans are cut there before one has run.
+// What a board file declares of its units, to say how plans are cut there, and what copies take at least, before one
+// has run.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/base/time.h"
@@ -15,6 +17,18 @@ struct GpuFigures {
   Duration step;      // what a step of a plan takes at least
   Duration guard;     // the longest that a segment of a plan may take
 };
+
+struct CopyFigures {
+  std::string unit;
+  double gb_s = 0;  // peak in its direction, GB/s
+};
+
+// Of all units that declare them, in the board's order. kConfiguration: errors of the board file.
+struct UnitFigures {
+  std::vector<GpuFigures> gpus;
+  std::vector<CopyFigures> copies;
+};
+Result<UnitFigures> load_unit_figures(const std::string& board_file);
 
 // Of the first gpu unit that declares them. kConfiguration: errors of the board file, or no unit does.
 Result<GpuFigures> load_gpu_figures(const std::string& board_file);

@@ -238,22 +238,24 @@ Input read_input(const YamlNode& node, const std::vector<Sensor>& sensors, const
 
 namespace {
 
-// Of a unit that has them.
-std::optional<GpuFigures> read_figures(const YamlNode& unit) {
+void read_figures(const YamlNode& unit, UnitFigures& out) {
   const auto node = unit.find("figures");
-  if (!node) return std::nullopt;
-  if (unit.at("kind").text() != "gpu") node->error("only a GPU has them");
-  GpuFigures out;
-  out.unit = unit.at("name").text();
-  out.gflops = node->at("gflops").number(1, 1e7);
-  out.gb_s = node->at("gb_s").number(0.1, 1e5);
-  out.step = node->at("step_us").microseconds(0, 1000);
-  out.guard = node->at("guard_ms").milliseconds(0.01, 1000);
-  return out;
+  if (!node) return;
+  const double gb_s = node->at("gb_s").number(0.1, 1e5);
+  const std::string name = unit.at("name").text();
+  if (unit.at("kind").text() != "gpu") {
+    out.copies.push_back({name, gb_s});
+    return;
+  }
+  GpuFigures& gpu = out.gpus.emplace_back();
+  gpu.unit = name;
+  gpu.gb_s = gb_s;
+  gpu.gflops = node->at("gflops").number(1, 1e7);
+  gpu.step = node->at("step_us").microseconds(0, 1000);
+  gpu.guard = node->at("guard_ms").milliseconds(0.01, 1000);
 }
 
-// `figures`: of the first unit that has them.
-Board read_board(const YamlNode& root, std::optional<GpuFigures>& figures) {
+Board read_board(const YamlNode& root, UnitFigures& figures) {
   Board board;
   board.name = root.at("name").text();
   if (const auto error = root.find("clock_error_us")) board.clock_error = error->microseconds(0, 1000);
@@ -290,16 +292,17 @@ Board read_board(const YamlNode& root, std::optional<GpuFigures>& figures) {
     if (unit.name == "cores") name.error("'cores' stands for a stage's home cores; choose another name");
     const std::string kind = node.at("kind").one_of({"copy", "gpu"});
     unit.kind = kind == "copy" ? UnitKind::kCopyEngine : UnitKind::kGpuPartition;
-    if (auto found = read_figures(node); found && !figures) figures = std::move(found);
+    read_figures(node, figures);
     board.units.push_back(std::move(unit));
   }
+  for (GpuFigures& gpu : figures.gpus) gpu.board = board.name;
   return board;
 }
 
 }  // namespace
 
 Board read_board(const YamlNode& root) {
-  std::optional<GpuFigures> figures;
+  UnitFigures figures;
   return read_board(root, figures);
 }
 
@@ -310,18 +313,22 @@ Result<Board> load_board(const std::string& path) {
   return board;
 }
 
-Result<GpuFigures> load_gpu_figures(const std::string& board_file) {
+Result<UnitFigures> load_unit_figures(const std::string& board_file) {
   TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(board_file));
-  std::optional<GpuFigures> found;
-  const Board board = read_board(document.root(), found);
+  UnitFigures out;
+  static_cast<void>(read_board(document.root(), out));
   TAKT_RETURN_IF_ERROR(document.finish());
-  if (!found) {
+  return out;
+}
+
+Result<GpuFigures> load_gpu_figures(const std::string& board_file) {
+  TAKT_ASSIGN(UnitFigures found, load_unit_figures(board_file));
+  if (found.gpus.empty()) {
     return fail(Code::kConfiguration, board_file +
                                           ": no unit of the board declares the figures of a GPU (figures: "
                                           "{gflops, gb_s, step_us, guard_ms})");
   }
-  found->board = board.name;
-  return *found;
+  return std::move(found.gpus.front());
 }
 
 Duration read_hyperperiod(const YamlNode& root) {

@@ -72,7 +72,7 @@
 //   cores:
 //     - {name: core0, cpu: 0, reserve: 0.25, wakeup_window_us: 1000, publish_window_us: 500}
 //   units:                        # default none; kind: copy or gpu
-//     - {name: h2d, kind: copy}
+//     - {name: h2d, kind: copy}    # default none: figures: {gb_s: 64}, its peak (gpu.h)
 //     - {name: gpu, kind: gpu}    # a whole GPU, a green context, a MIG slice; of a GPU, all or none of:
 //       figures: {gflops: 5300, gb_s: 204.8, step_us: 5, guard_ms: 1}    # gpu.h, `takt plan show --board`
 #pragma once

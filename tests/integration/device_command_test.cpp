@@ -67,6 +67,21 @@ TEST_F(DeviceCommand, ATableWithSegmentsIsShownAndReproduced) {
   EXPECT_EQ(repeated.code, 0) << repeated.err;
 }
 
+// What a refusal of other segments points to.
+TEST_F(DeviceCommand, WhereAStagesPlanIsCutCanBeSeen) {
+  const std::string segments = kRoot + "/configs/pipelines/sim_segments.yaml";
+  const Answer compiled =
+      takt({"compile", segments, "--stage", "camera_detect/full", "--target", "cuda:sm_87", "-o", path("camera.plan")});
+  ASSERT_EQ(compiled.code, 0) << compiled.err;
+  const Answer shown = takt(
+      {"plan", "show", path("camera.plan"), "--board", kRoot + "/configs/boards/orin_nano.yaml", "--guard-ms", "0.3"});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("a guard of 0.300 ms: 3 segments, the longest"));
+  EXPECT_THAT(shown.out, HasSubstr("segment 1: from step 0, "));
+  EXPECT_THAT(shown.out, HasSubstr("segment 3: from step "));
+  EXPECT_EQ(takt({"compile", segments, "--stage", "fusion", "--target", "cpu:neon", "-o", path("none.plan")}).code, 2);
+}
+
 // A name that means nothing is a mistake; a GPU that is not there is what this machine lacks.
 TEST_F(DeviceCommand, ADeviceThatIsNotThereIsToldInWords) {
   const Answer typo = replay({"--device", "cuda-hots"});

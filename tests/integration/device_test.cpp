@@ -14,8 +14,10 @@
 #include "runtime/device/cuda_host.h"
 #include "runtime/device/fault.h"
 #include "runtime/device/null.h"
+#include "runtime/exec/segments.h"
 #include "runtime/exec/session.h"
 #include "runtime/memory/aligned_buffer.h"
+#include "scheduler/model/gpu.h"
 #include "tests/integration/shipped.h"
 
 namespace takt::test {
@@ -145,19 +147,47 @@ std::map<std::string, bool> on_device(const pipeline::RunData& data) {
   return out;
 }
 
+std::string file_text(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+void replace(std::string& text, const std::string& what, const std::string& by) {
+  std::size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  for (; at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
+}
+
+// Files of one test.
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::path(::testing::TempDir()) / ("takt-device-" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  // Writes a file and returns where.
+  [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
 // The shipped pipeline with a small pillar network on its LiDAR, and fusion on the cores where `fusion` says so.
 class LidarPipeline : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) / ("takt-device-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
     std::string model = file_text(project("configs/models/lidar_pillars.yaml"));
     replace(model, "pillar_m: [0.32, 0.32]", "pillar_m: [3.2, 3.2]");
     replace(model, "pillars: 20000", "pillars: 400");
     replace(model, "boxes: 200", "boxes: 30");
-    std::ofstream(folder_ / "model.yaml") << model;
+    (void)folder_.write("model.yaml", model);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   [[nodiscard]] std::string file(const std::string& fusion = "") const {
     std::string text = file_text(kPipeline);
@@ -167,23 +197,11 @@ class LidarPipeline : public ::testing::Test {
             "- { name: full, model: model.yaml, budgets: [{ cores: 1, ms: 20 }] }");
     replace(text, "{ name: full, budgets: [{ cores: 1, ms: 4 }] }",
             "{ name: full, " + fusion + "budgets: [{ cores: 1, ms: 4 }] }");
-    const std::string path = (folder_ / "pipeline.yaml").string();
-    std::ofstream(path) << text;
-    return path;
+    return folder_.write("pipeline.yaml", text);
   }
 
  private:
-  static std::string file_text(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-  }
-  static void replace(std::string& text, const std::string& what, const std::string& by) {
-    std::size_t at = text.find(what);
-    EXPECT_NE(at, std::string::npos) << what;
-    for (; at != std::string::npos; at = text.find(what, at + by.size())) text.replace(at, what.size(), by);
-  }
-  std::filesystem::path folder_;
+  Folder folder_;
 };
 
 TEST_F(LidarPipeline, AllGraphsRunOnTheDeviceAndGiveTheBytesOfTheCores) {
@@ -349,6 +367,254 @@ TEST_F(InSegments, OtherSegmentsAreRefused) {
   ASSERT_FALSE(run);
   EXPECT_EQ(run.error().code, Code::kConfiguration);
   EXPECT_THAT(run.error().message, HasSubstr("its budget has 4 segments in another order"));
+}
+
+// A long plan, the camera's, cut by the guard of its board, and a short one, fusion's, that runs five times in that
+// time: a table can only give both theirs where the short one's slots lie between two of the long one's.
+class CutSegments : public InSegments {
+ protected:
+  // How many segments plans have by a guard of `ms` on the board.
+  static std::size_t cut_by(const std::string& stage, double ms) {
+    const pipeline::DevicePlace place{
+        {&device::null(), [](device::Device*) {}}, kernels::Target::kCudaSm87, exec::Exchange::kInPlace, false};
+    const auto config = pipeline::load_pipeline(kPipeline, {}, place);
+    EXPECT_TRUE(config) << config.error().message;
+    const auto gpu = sched::load_gpu_figures(project("configs/boards/orin_nano.yaml"));
+    EXPECT_TRUE(gpu) << gpu.error().message;
+    for (const pipeline::StageConfig& one : config->stages) {
+      if (one.name != stage) continue;
+      const plan::Plan& plan = *one.variants.front().plan;
+      const auto steps = exec::predicted_times(plan.description(), {gpu->gflops, gpu->gb_s, gpu->step});
+      const auto cut = exec::cut_into_segments(plan, steps, Duration{static_cast<std::int64_t>(ms * 1e6)});
+      EXPECT_TRUE(cut) << cut.error().message;
+      return cut ? cut->cuts.size() + 1 : 0;
+    }
+    return 0;
+  }
+  static constexpr double kGuard = 0.3;  // ms
+  static std::string on_gpu(std::size_t segments, double ms) {
+    std::string text;
+    for (std::size_t i = 0; i < segments; ++i) {
+      text += "              - { on: gpu, ms: " + std::to_string(ms / static_cast<double>(segments)) +
+              ", guard_ms: 0.1 }\n";
+    }
+    return text;
+  }
+  // `camera`: segments of the camera's plan, of 60 ms together.
+  [[nodiscard]] std::string file(std::size_t camera, std::size_t fusion) const {
+    std::string board = file_text(project("configs/boards/orin_nano.yaml"));
+    replace(board, "guard_ms: 1}", "guard_ms: 0.3}");
+    std::string text = file_text(project(kFile));
+    replace(text, "../boards/orin_nano.yaml", folder_.write("board.yaml", board));
+    replace(text, "../", project("configs/"));
+    replace(text, "rates_hz: [30]", "rates_hz: [10]");
+    replace(text, "              - { on: gpu, ms: 6, guard_ms: 1 }\n", on_gpu(camera, 60));
+    replace(text, "{ name: full, device: cpu, budgets: [{ cores: 1, ms: 6 }] }",
+            "name: full\n        budgets:\n          - cores: 1\n            segments:\n"
+            "              - { on: cores, ms: 4 }\n" +
+                on_gpu(fusion, 4) + "              - { on: cores, ms: 4 }");
+    replace(text, "type: fusion_tracker\n    rates_hz: [20]", "type: fusion_tracker\n    rates_hz: [40]");
+    return folder_.write("pipeline.yaml", text);
+  }
+  // Jobs of fusion whose whole work on the unit lies between two segments of one job of the camera.
+  static std::size_t between(const pipeline::RunData& data, std::uint32_t camera, std::uint32_t fusion) {
+    std::size_t found = 0;
+    for (const sched::JobRecord& job : data.records) {
+      if (job.stage != fusion || job.published == 0) continue;
+      for (const sched::JobRecord& other : data.records) {
+        if (other.stage != camera || other.published == 0) continue;
+        for (std::size_t i = 1; i + 2 < other.segment_count; ++i) {
+          if (other.segments[i].end <= job.segments[1].start &&
+              job.segments[job.segment_count - 2].end <= other.segments[i + 1].start) {
+            ++found;
+          }
+        }
+      }
+    }
+    return found;
+  }
+
+ private:
+  Folder folder_;
+};
+
+TEST_F(CutSegments, AShortJobRunsBetweenTwoSegmentsOfALongOne) {
+  const std::size_t long_one = cut_by("camera_detect", kGuard), short_one = cut_by("fusion", kGuard);
+  ASSERT_GE(long_one, 3U);
+  // As one block the long one keeps the unit from the others.
+  const pipeline::PipelineConfig whole = loaded(nullptr, exec::Exchange::kInPlace, file(1, short_one));
+  EXPECT_NE(sched::synthesize(whole.problem, {}).verdict, sched::Verdict::kFeasible);
+
+  const std::string cut = file(long_one, short_one);
+  const pipeline::PipelineConfig config = loaded(harness(), exec::Exchange::kInPlace, cut);
+  const std::uint32_t long_stage = camera_of(config), short_stage = 3;
+  ASSERT_EQ(config.stages[short_stage].name, "fusion");
+  EXPECT_EQ(config.stages[long_stage].variants.front().submissions.cuts.size() + 1, long_one);
+  const pipeline::RunData cores = run(loaded(nullptr, exec::Exchange::kInPlace, cut));
+  const pipeline::RunData device = run(config);
+  expect_equal(device, cores);
+  EXPECT_GT(between(device, long_stage, short_stage), 0U);
+  for (const sched::JobRecord& record : device.records) {
+    EXPECT_EQ(record.flags & (sched::kFlagOverrun | sched::kFlagLateStart), 0U);
+    if (record.stage != long_stage || record.published == 0) continue;
+    EXPECT_EQ(record.segment_count, long_one + 2);
+    EXPECT_GT(record.device_ns, 0);
+  }
+
+  // On the real clock, where the device takes work and does nothing: each segment in its slot.
+  const pipeline::PipelineConfig null =
+      loaded({&device::null(), [](device::Device*) {}}, exec::Exchange::kInPlace, cut);
+  pipeline::RunOptions options;
+  options.log_path = kDrive;
+  options.backend = transport::Backend::kLocal;
+  options.max_hyperperiods = 8;
+  const sched::Schedule table = admitted(null.problem);
+  std::size_t found = 0;
+  for (int tries = 0; found == 0 && tries < 5; ++tries) {  // a machine that stands still may keep jobs from their slots
+    const auto data = pipeline::run_pipeline(null, table, options);
+    ASSERT_TRUE(data) << data.error().message;
+    found = between(*data, long_stage, short_stage);
+    for (const sched::JobRecord& record : data->records) {
+      if (record.published == 0 || record.segment_count == 0) continue;
+      for (const sched::Slot& slot : table.slots) {
+        if (slot.stage != record.stage || slot.job != table.slots[record.slot].job) continue;
+        EXPECT_GE(record.segments[slot.segment].start, table.clock.start_at(record.hyperperiod, slot.start).ns);
+      }
+    }
+  }
+  EXPECT_GT(found, 0U);
+}
+
+TEST_F(CutSegments, OtherSegmentsThanThePlanIsCutIntoAreRefused) {
+  const std::size_t long_one = cut_by("camera_detect", kGuard), short_one = cut_by("fusion", kGuard);
+  const std::string path = file(long_one + 1, short_one);
+  const auto refused =
+      pipeline::load_pipeline(path, {}, {harness(), kernels::Target::kCudaSm87, exec::Exchange::kInPlace});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kConfiguration);
+  EXPECT_THAT(refused.error().message, HasSubstr(path + ":24:15: stages[0].variants[0].budgets[0].segments: "));
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("stage 'camera_detect', variant 'full': the budget has " + std::to_string(long_one + 1) +
+                        " segments on 'gpu', and the guard of 0.300 ms cuts the plan into " + std::to_string(long_one) +
+                        ". Where: takt compile " + path + " --stage camera_detect/full --target cuda:sm_87"));
+  EXPECT_THAT(refused.error().message, HasSubstr("takt plan show camera_detect.plan --board "));
+}
+
+// A GPU with memory of its own: copies have slots on the engines of their directions.
+class Copies : public InSegments {
+ protected:
+  static constexpr const char* kFile = "configs/pipelines/sim_copies.yaml";
+  static pipeline::PipelineConfig on(std::shared_ptr<device::Device> device, const std::string& file = project(kFile)) {
+    return loaded(std::move(device), exec::Exchange::kCopies, file);
+  }
+  // Some copy of one stage goes on while the unit works for another one.
+  static bool overlap(const pipeline::PipelineConfig& config, const sched::Schedule& table) {
+    const auto kind = [&](const sched::Slot& slot) { return config.problem.board.units[*slot.unit].kind; };
+    for (const sched::Slot& copy : table.slots) {
+      if (!copy.unit || kind(copy) != sched::UnitKind::kCopyEngine) continue;
+      for (const sched::Slot& work : table.slots) {
+        if (!work.unit || kind(work) != sched::UnitKind::kGpuPartition || work.stage == copy.stage) continue;
+        if (copy.start < work.end && work.start < copy.end) return true;
+      }
+    }
+    return false;
+  }
+  [[nodiscard]] std::string file(const std::string& text) const {
+    std::string own = text;
+    replace(own, "../", project("configs/"));
+    return folder_.write("copies.yaml", own);
+  }
+  Folder folder_;
+};
+
+TEST_F(Copies, HaveSlotsOfTheirOwnAndTheBytesOfTheCores) {
+  const pipeline::RunData cores = run(on(nullptr));
+  const pipeline::PipelineConfig config = on(harness());
+  const pipeline::RunData device = run(config);
+  expect_equal(device, cores);
+  for (const sched::JobRecord& record : device.records) {
+    const bool beside = config.stages[record.stage].variants.front().on_device;
+    if (record.published == 0) continue;
+    EXPECT_EQ(record.segment_count, beside ? 5 : 0);
+    EXPECT_EQ(record.copied_bytes, 0U) << "a timed thread copied";
+  }
+  EXPECT_THAT(notes_of(device), HasSubstr("; plan sim_camera_full: 737344 bytes in and "));
+  // On the real clock all five are in their slots.
+  const pipeline::PipelineConfig null = on({&device::null(), [](device::Device*) {}});
+  pipeline::RunOptions options;
+  options.log_path = kDrive;
+  options.backend = transport::Backend::kLocal;
+  options.max_hyperperiods = 4;
+  const sched::Schedule table = admitted(null.problem);
+  const auto data = pipeline::run_pipeline(null, table, options);
+  ASSERT_TRUE(data) << data.error().message;
+  for (const sched::JobRecord& record : data->records) {
+    if (record.published == 0 || record.segment_count == 0) continue;
+    for (const sched::Slot& slot : table.slots) {
+      if (slot.stage != record.stage || slot.job != table.slots[record.slot].job) continue;
+      EXPECT_GE(record.segments[slot.segment].start, table.clock.start_at(record.hyperperiod, slot.start).ns);
+    }
+  }
+}
+
+// 76 ms of the camera's and 28 ms of fusion's in 100 ms: only where copies of one go on beside the other's kernels.
+TEST_F(Copies, GoOnWhileTheUnitWorksForOthers) {
+  std::string text = file_text(project(kFile));
+  replace(text, "rates_hz: [30]", "rates_hz: [10]");
+  replace(text, "{ on: gpu, ms: 3, guard_ms: 1 }", "{ on: gpu, ms: 60, guard_ms: 1 }");
+  replace(text, "{ on: gpu, ms: 2, guard_ms: 1 }", "{ on: gpu, ms: 4, guard_ms: 1 }");
+  const std::size_t fusion = text.find("type: fusion_tracker");
+  std::string camera = text.substr(0, fusion);
+  text = text.substr(fusion);
+  for (const std::string engine : {"h2d", "d2h"}) {
+    replace(camera, "{ on: " + engine + ", ms: 0.1 }", "{ on: " + engine + ", ms: 8 }");
+    replace(text, "{ on: " + engine + ", ms: 0.1 }", "{ on: " + engine + ", ms: 5 }");
+  }
+  const std::string path = file(camera + text);
+  const pipeline::PipelineConfig config = on(harness(), path);
+  EXPECT_TRUE(overlap(config, admitted(config.problem)));
+  expect_equal(run(config), run(on(nullptr, path)));
+}
+
+TEST_F(Copies, AreRefusedWhereNothingIsCopiedOrThereIsTooLittleTime) {
+  const std::string path = project(kFile);
+  const auto in_place =
+      pipeline::load_pipeline(path, {}, {harness(), kernels::Target::kCudaSm87, exec::Exchange::kInPlace});
+  ASSERT_FALSE(in_place);
+  EXPECT_THAT(in_place.error().message,
+              HasSubstr("nothing is copied on 'h2d': cuda-host reads chunks in place. Leave that segment out, or copy "
+                        "with --device-memory copied"));
+  std::string text = file_text(path);
+  replace(text, "{ on: h2d, ms: 0.1 }", "{ on: h2d, ms: 0.01 }");
+  const auto short_of =
+      pipeline::load_pipeline(file(text), {}, {harness(), kernels::Target::kCudaSm87, exec::Exchange::kCopies});
+  ASSERT_FALSE(short_of);
+  EXPECT_THAT(short_of.error().message, HasSubstr("copying 737344 bytes takes at least 0.012 ms on 'h2d'"));
+  EXPECT_THAT(short_of.error().message, HasSubstr("its segment has 0.010 ms"));
+}
+
+// The networks in f16, an object for an object.
+TEST_F(OnDevice, InF16TheObjectsAreThoseOfF32) {
+  const Folder folder;
+  std::string text = file_text(kPipeline);
+  replace(text, "../", project("configs/"));
+  replace(text, "sim_camera_full.yaml,", "sim_camera_full.yaml, precision: f16,");
+  const std::string path = folder.write("f16.yaml", text);
+  const pipeline::PipelineConfig config = loaded(harness(), exec::Exchange::kInPlace, path);
+  const auto stage = static_cast<std::uint32_t>(camera(config));
+  const pipeline::RunData data = run(config);
+  EXPECT_GE(matched(*on_cores, data, stage), 5U);
+  EXPECT_GE(matched(data, *on_cores, stage), 5U);
+  // Other bytes: it did run in f16.
+  bool other = false;
+  for (std::size_t t = 0; t < data.digests.size(); ++t) other |= data.digests[t].digest != on_cores->digests[t].digest;
+  EXPECT_TRUE(other);
+
+  const auto refused = pipeline::load_pipeline(path);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kConfiguration);
+  EXPECT_THAT(refused.error().message, HasSubstr("plans for the cores have no f16: name a GPU with --device"));
+  EXPECT_THAT(refused.error().message, HasSubstr(path + ":"));
 }
 
 TEST_F(OnDevice, RawHeadTensorsAreThoseOfTheCores) {

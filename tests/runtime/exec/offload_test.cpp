@@ -32,15 +32,14 @@ struct Place {
   std::unique_ptr<Offload> offload;
 
   Place(Exchange exchange, const device::Faults& faults, const test::SmallPlan& plan,
-        std::span<const std::size_t> segments = {}, std::span<const std::size_t> outputs = {},
-        Duration patience = seconds(2))
+        const Submissions& submissions = {}, std::span<const std::size_t> outputs = {}, Duration patience = seconds(2))
       : device(FaultDevice::create(device::cpu(), faults)),
         accelerator(std::make_shared<Accelerator>(device, exchange, patience)) {
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       for (float& v : chunks[i].values) v = static_cast<float>(i);
     }
     EXPECT_TRUE(accelerator->lend(std::as_writable_bytes(std::span(chunks))));
-    auto created = Offload::create(parsed(plan), accelerator, {kFirst, outputs}, nullptr, segments);
+    auto created = Offload::create(parsed(plan), accelerator, {kFirst, outputs}, nullptr, submissions);
     EXPECT_TRUE(created) << created.error().message;
     if (created) offload = *std::move(created);
   }
@@ -62,8 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Exchanges, OffloadTest, testing::Values(Exchange::kInPl
                          [](const auto& test) { return test.param == Exchange::kInPlace ? "in_place" : "copies"; });
 
 TEST_P(OffloadTest, AJobReadsItsChunkAndGivesItsResults) {
-  const std::size_t cuts[] = {1, 3};
-  Place place(GetParam(), {.polls = 2}, small_plan(), cuts);
+  Place place(GetParam(), {.polls = 2}, small_plan(), {.cuts = {1, 3}});
   ASSERT_EQ(place.offload->session().segments(), 3U);
   for (int round = 0; round < 25; ++round) {  // a hundred jobs, each with its chunk elsewhere
     for (std::size_t i = 0; i < place.chunks.size(); ++i) {
@@ -117,6 +115,87 @@ TEST_P(OffloadTest, AJobInPartsIsTheSameJob) {
   EXPECT_EQ(offload.take(), Outcome::kLost);
 }
 
+// Two stages of one device: between two submissions of a job there is room for a whole one of the other.
+TEST_P(OffloadTest, EachSubmissionIsBegunByItself) {
+  const Submissions submissions{.cuts = {1, 3}, .copies_in = true, .copies_out = true};
+  Place place(GetParam(), {.polls = 2}, small_plan(), submissions);
+  Offload& offload = *place.offload;
+  ASSERT_EQ(offload.submissions(), 5U);
+  auto other = Offload::create(parsed(small_plan()), place.accelerator, {kFirst, {}});
+  ASSERT_TRUE(other) << other.error().message;
+  const auto expected = [](std::size_t i) {
+    const auto x = static_cast<float>(i);
+    return (x + kernels::exp_f32(x)) * 0.75F;
+  };
+  for (std::size_t i = 0; i < place.chunks.size(); ++i) {
+    const std::span<const std::byte> bytes[] = {place.chunks[i].bytes()};
+    const std::size_t j = place.chunks.size() - 1 - i;
+    const std::span<const std::byte> others[] = {place.chunks[j].bytes()};
+    offload.prepare(bytes);
+    Duration launch;
+    for (std::size_t part = 0; part < 5; ++part) {
+      offload.begin();
+      EXPECT_TRUE(offload.in_flight());
+      EXPECT_GT(offload.launch(), launch);
+      launch = offload.launch();
+      offload.begin();  // not before this one has ended
+      EXPECT_EQ(offload.launch(), launch);
+      EXPECT_FALSE(offload.ended());
+      EXPECT_FALSE(offload.ended());
+      EXPECT_TRUE(offload.ended());
+      EXPECT_FALSE(offload.in_flight());
+      EXPECT_EQ((*other)->run(others), Outcome::kDone);
+      EXPECT_FLOAT_EQ(reinterpret_cast<const float*>((*other)->output(0).data())[3], expected(j));
+    }
+    EXPECT_EQ(offload.take(), Outcome::kDone);
+    EXPECT_FLOAT_EQ(place.result(), expected(i));
+  }
+  const std::uint64_t bytes = kElements * sizeof(float);
+  EXPECT_EQ(offload.copied_bytes(), in_place() ? 0 : place.chunks.size() * 2 * bytes);
+  // Given up between two, and the next job as if nothing had been; or taken whole by whoever has no slots for it.
+  const std::span<const std::byte> bytes_of[] = {place.chunks[2].bytes()};
+  offload.prepare(bytes_of);
+  offload.begin();
+  while (!offload.ended()) {
+  }
+  offload.begin();
+  while (!offload.ended()) {
+  }
+  offload.forget();
+  EXPECT_EQ(place.run(place.chunks[3]), Outcome::kDone);
+  EXPECT_FLOAT_EQ(place.result(), expected(3));
+  EXPECT_EQ(offload.refused_jobs(), 0U);
+}
+
+// What follows a refused submission is not begun, and ends at once.
+TEST_P(OffloadTest, NothingFollowsARefusedSubmission) {
+  Place place(GetParam(), {.reject = 2, .polls = 1}, small_plan(),
+              {.cuts = {1, 3}, .copies_in = true, .copies_out = true});
+  Offload& offload = *place.offload;
+  const std::span<const std::byte> bytes[] = {place.chunks[1].bytes()};
+  offload.prepare(bytes);
+  for (int part = 0; part < 3; ++part) {
+    offload.begin();
+    while (!offload.ended()) {
+    }
+  }
+  const Duration launch = offload.launch();
+  for (int part = 3; part < 5; ++part) {
+    offload.begin();
+    EXPECT_EQ(offload.ended(), Duration{});
+  }
+  EXPECT_EQ(offload.launch(), launch);
+  EXPECT_EQ(offload.take(), Outcome::kRefused);
+  EXPECT_EQ(offload.refused_jobs(), 1U);
+  EXPECT_EQ(offload.refused_at(), 2U);
+  EXPECT_EQ(place.run(place.chunks[1]), Outcome::kDone);
+  // A copy can be refused as well.
+  place.device->reject_next();
+  EXPECT_EQ(place.run(place.chunks[1]), Outcome::kRefused);
+  EXPECT_EQ(offload.refused_at(), in_place() ? 1U : 0U);
+  EXPECT_EQ(place.run(place.chunks[1]), Outcome::kDone);
+}
+
 TEST_P(OffloadTest, BytesThatWereNotLentAreCopied) {
   Place place(GetParam(), {}, small_plan());
   Floats elsewhere;
@@ -127,11 +206,10 @@ TEST_P(OffloadTest, BytesThatWereNotLentAreCopied) {
 }
 
 TEST_P(OffloadTest, ARefusedSegmentCostsOneJob) {
-  const std::size_t cuts[] = {2};
   // Of jobs of two segments the second one's second is refused: its first may have run.
   Place place(GetParam(), {.reject = 4, .polls = 1}, counting_plan());
   ASSERT_EQ(place.offload->session().segments(), 1U);
-  Place cut(GetParam(), {.reject = 4, .polls = 1}, small_plan(), cuts);
+  Place cut(GetParam(), {.reject = 4, .polls = 1}, small_plan(), {.cuts = {2}});
   for (const Outcome expected : {Outcome::kDone, Outcome::kRefused, Outcome::kDone}) {
     EXPECT_EQ(cut.run(cut.chunks[1]), expected);
     EXPECT_EQ(cut.offload->session().poll(), device::Progress::kDone);  // out of quarantine again
@@ -214,7 +292,7 @@ TEST_P(OffloadTest, TimesOfAJobAreItsOwn) {
 
 // Nobody waits for it for ever: neither its job, nor the jobs of others on the same device, nor the end.
 TEST_P(OffloadTest, AKernelThatHangsLosesTheDevice) {
-  auto place = std::make_unique<Place>(GetParam(), device::Faults{}, small_plan(), std::span<const std::size_t>{},
+  auto place = std::make_unique<Place>(GetParam(), device::Faults{}, small_plan(), Submissions{},
                                        std::span<const std::size_t>{}, milliseconds(50));
   const std::shared_ptr<FaultDevice> device = place->device;
   device->hold(true);

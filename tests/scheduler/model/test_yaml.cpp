@@ -563,13 +563,12 @@ TEST(BoardYaml, AGpuDeclaresItsFigures) {
   const auto document = YamlDocument::parse(
       "name: b\ncores:\n  - {name: c, cpu: 0, wakeup_window_us: 200, publish_window_us: 200}\nunits:\n  - {name: d, "
       "kind: "
-      "copy, figures: {gflops: 0, gb_s: 1, step_us: 1, guard_ms: 1}}\n",
+      "copy, figures: {gflops: 1, gb_s: 1}}\n",
       "b.yaml");
   ASSERT_TRUE(document);
   (void)read_board(document->root());
   const std::string errors = document->finish().error().message;
-  EXPECT_THAT(errors, HasSubstr("only a GPU has them"));
-  EXPECT_THAT(errors, HasSubstr("b.yaml:5:45"));
+  EXPECT_THAT(errors, HasSubstr("b.yaml:5:37: unknown key 'gflops'"));
 }
 
 TEST(BoardYaml, RefusesWindowsOutsideTheRange) {
