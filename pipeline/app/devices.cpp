@@ -54,6 +54,16 @@ Result<std::shared_ptr<device::Device>> harness() {
 
 }  // namespace
 
+void add_device_options(CLI::App& verb, std::string& device, std::string& memory) {
+  verb.add_option("--device", device,
+                  "where compiled graphs run, fusion too: cpu, cuda (or cuda:N: that GPU of NVIDIA), cuda-host (CUDA "
+                  "kernels on the CPU: slow, in builds with tests only)")
+      ->capture_default_str();
+  verb.add_option("--device-memory", memory,
+                  "in-place (the device reads chunks where they lie) or copied; default: what the device is made for")
+      ->check(CLI::IsMember({"in-place", "copied"}));
+}
+
 Result<pipeline::DevicePlace> open_device(const std::string& name, const std::string& memory) {
   pipeline::DevicePlace place;
   if (name == "cpu" || name.empty()) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "pipeline/app/app.h"
+#include "pipeline/app/devices.h"
 #include "pipeline/app/numbers.h"
 #include "pipeline/assembly/profile.h"
 #include "runtime/base/outputs.h"
@@ -22,9 +23,27 @@ struct Options {
   std::string pipeline, out = "budgets.yaml";
   std::vector<std::string> models, beside;
   pipeline::ProfileOptions profile;
-  std::string against;
+  std::string against, device = "cpu", device_memory;
   bool quiet = false;
 };
+
+// Jobs in segments: each by itself.
+void print_segments(const pipeline::PipelineConfig& config, const pipeline::Profile& profile) {
+  for (const pipeline::ProfileRow& row : profile.rows) {
+    for (std::size_t i = 0; i < row.segments.size(); ++i) {
+      const sched::Segment& segment = row.budget.segments[i];
+      const pipeline::SegmentTimes& times = row.segments[i];
+      std::printf("%-16s %-9s %5d %-7s max %7.3f ms, budget %7.3f ms", row.stage.c_str(), row.variant.c_str(),
+                  row.budget.cores, segment.unit ? config.problem.board.units[*segment.unit].name.c_str() : "cores",
+                  times.time.ms(), segment.time.ms());
+      if (segment.unit) {
+        std::printf("; handed over within %.3f ms, %.3f ms of the device's time", times.launch.ms(),
+                    times.on_device.ms());
+      }
+      std::printf("\n");
+    }
+  }
+}
 
 // Jobs that were measured again.
 void print_interrupted(const pipeline::Profile& profile) {
@@ -114,7 +133,9 @@ int run(const Options& options) {
   }
   const Result<pipeline::ModelFiles> models = model_files(options.models);
   if (!models) return report_error(models.error());
-  const Result<pipeline::PipelineConfig> config = pipeline::load_pipeline(options.pipeline, *models);
+  const Result<pipeline::DevicePlace> place = open_device(options.device, options.device_memory);
+  if (!place) return report_error(place.error());
+  const Result<pipeline::PipelineConfig> config = pipeline::load_pipeline(options.pipeline, *models, *place);
   if (!config) return report_error(config.error());
   std::optional<sched::BudgetTable> earlier;
   if (!options.against.empty()) {
@@ -145,6 +166,7 @@ int run(const Options& options) {
   if (!written) return report_error(written.error());
   if (!options.quiet) {
     print(*profile);
+    print_segments(*config, *profile);
     print_calibration(*config, *profile);
     std::printf("wake-up window w %.3f ms, publish window p %.3f ms\n", profile->wakeup_window.ms(),
                 profile->publish_window.ms());
@@ -170,6 +192,7 @@ void add_profile(CLI::App& app, Command& chosen) {
       app.add_subcommand("profile", "Measure execution-time budgets of every stage, variant and core count");
   verb->add_option("pipeline", options->pipeline, "pipeline file")->required();
   add_model_option(*verb, options->models);
+  add_device_options(*verb, options->device, options->device_memory);
   verb->add_option(
           "--beside", options->beside,
           "what runs beside the measured stage (repeatable; by default each in turn, and the budget covers all): "

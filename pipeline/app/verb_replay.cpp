@@ -609,14 +609,7 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--exclude", options->view.exclude, "no sensors whose topic matches (repeatable)");
   verb->add_option("--remap", options->remap, "topic_in_log:=topic_of_rig (repeatable)");
   verb->add_flag("--paused", options->paused, "begin paused; --lockstep on a terminal only");
-  verb->add_option("--device", options->device,
-                   "where compiled graphs run, fusion too: cpu, cuda (or cuda:N: that GPU of NVIDIA), cuda-host (CUDA "
-                   "kernels on the CPU: "
-                   "slow, in builds with tests only)")
-      ->capture_default_str();
-  verb->add_option("--device-memory", options->device_memory,
-                   "in-place (the device reads chunks where they lie) or copied; default: what the device is made for")
-      ->check(CLI::IsMember({"in-place", "copied"}));
+  add_device_options(*verb, options->device, options->device_memory);
   verb->add_option("--transport", options->transport, "iceoryx (shared memory) or local (in process)")
       ->check(CLI::IsMember({"iceoryx", "local"}))
       ->capture_default_str();

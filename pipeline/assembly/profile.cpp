@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "pipeline/assembly/co_runners.h"
 #include "pipeline/assembly/environment.h"
 #include "runtime/base/sizes.h"
+#include "runtime/exec/offload.h"
 #include "scheduler/dispatch/dispatch.h"
 #include "scheduler/dispatch/thread_cost.h"
 
@@ -19,6 +21,7 @@ namespace {
 
 constexpr std::uint32_t kSeeds = 8;  // different hostile inputs in turn: one input alone would sit in the caches
 constexpr int kWorkerPriority = 50;  // as in a run
+constexpr Duration kLeastSegment = microseconds(1);
 
 // A payload in ordinary memory with the alignment and tail padding of a chunk.
 struct Buffer {
@@ -86,17 +89,27 @@ Duration taken(const sched::ThreadCost& cost, Duration wall, bool steals) {
 // One measured configuration: `parts` pinned threads run the phases of a job together, as a gang of workers does.
 class Bench {
  public:
-  Bench(Stage& stage, std::vector<std::vector<std::unique_ptr<Buffer>>>& inputs, const sched::Board& board, int parts)
-      : stage_(stage), inputs_(inputs), board_(board), parts_(parts), output_(stage.output_bytes()) {}
+  Bench(Stage& stage, std::vector<std::vector<std::unique_ptr<Buffer>>>& inputs, const sched::Board& board,
+        const sched::Budget& declared)
+      : stage_(stage),
+        inputs_(inputs),
+        board_(board),
+        parts_(declared.cores),
+        segmented_(!declared.segments.empty()),
+        output_(stage.output_bytes()) {}
 
-  // Returns wall times: the first `warm_up` belong to the warm-up, whose steps are not looked at. Jobs that the
-  // hypervisor interrupted are not among them, as long as there are not more of them than of the others.
+  // Returns wall times: the first `warm_up` belong to the warm-up, whose steps and segments are not looked at. Jobs
+  // that the hypervisor interrupted are not among them, as long as there are not more of them than of the others. A job
+  // on a device whose work has slots of its own is run as its dispatcher does, one segment behind the other.
   std::vector<Duration> run(std::uint64_t warm_up, std::uint64_t runs, const std::atomic<bool>* stop,
                             const std::function<void()>& tick) {
     std::vector<Duration> times;
     times.reserve(runs);
     steps_.assign(static_cast<std::size_t>(stage_.phases()), {});
+    segments_.assign(segmented_ ? stage_.offload()->submissions() + 2 : 0, {});
     std::vector<Duration> steps = steps_;  // of one job
+    std::vector<SegmentTimes> segments = segments_;
+    const int before_device = segmented_ ? stage_.behind_device() : 0;
     std::vector<std::string> refused(static_cast<std::size_t>(parts_));
     std::vector<Duration> lost(static_cast<std::size_t>(parts_));
     const bool steals = read_cpu_times().steal > 0;
@@ -118,6 +131,11 @@ class Bench {
         const HostTime begin = host_now();
         HostTime step_begin = begin;
         for (int phase = 0; phase < stage_.phases(); ++phase) {
+          if (segmented_ && part == 0 && phase == before_device) {
+            segments.front().time = host_now() - begin;
+            run_on_device(segments);
+            step_begin = host_now();
+          }
           if (stage_.parallel(phase)) {
             stage_.run(phase, part, parts_, job);
           } else if (part == 0) {
@@ -129,6 +147,7 @@ class Bench {
           steps[static_cast<std::size_t>(phase)] = step_end - step_begin;
           step_begin = step_end;
         }
+        if (segmented_ && part == 0) segments.back().time = host_now() - behind_;
         const Duration time = host_now() - begin;
         lost[static_cast<std::size_t>(part)] = taken(sched::ThreadCost::of_this_thread() - before, time, steals);
         static_cast<void>(end.arrive_and_wait(part));
@@ -142,6 +161,8 @@ class Bench {
             for (std::size_t i = 0; times.size() >= warm_up && i < steps.size(); ++i) {
               steps_[i] = std::max(steps_[i], steps[i]);
             }
+            for (std::size_t i = 0; times.size() >= warm_up && i < segments.size(); ++i)
+              segments_[i].cover(segments[i]);
             times.push_back(time);
             tick();
           }
@@ -160,15 +181,34 @@ class Bench {
   [[nodiscard]] const std::string& refused() const { return refused_; }
   // The longest time of each step of a job, from the meeting of all parts before it to the one behind it.
   [[nodiscard]] const std::vector<Duration>& steps() const { return steps_; }
+  // The longest times of each segment; empty where the budget has none.
+  [[nodiscard]] const std::vector<SegmentTimes>& segments() const { return segments_; }
 
  private:
+  // What a dispatcher begins at the slots of units: timed as it times them, from before it tells the device to begin.
+  void run_on_device(std::vector<SegmentTimes>& segments) {
+    exec::Offload& offload = *stage_.offload();
+    for (std::size_t i = 1; i + 1 < segments.size(); ++i) {
+      const Duration launched = offload.launch();
+      const HostTime begin = host_now();
+      offload.begin();
+      std::optional<Duration> worked;
+      while (!(worked = offload.ended())) continue;
+      segments[i] = {host_now() - begin, offload.launch() - launched, *worked};
+    }
+    behind_ = host_now();
+  }
+
   Stage& stage_;
   std::vector<std::vector<std::unique_ptr<Buffer>>>& inputs_;
   const sched::Board& board_;
   int parts_;
+  bool segmented_;
+  HostTime behind_;  // the device's work of the job
   Buffer output_;
   std::string refused_;
   std::vector<Duration> steps_;
+  std::vector<SegmentTimes> segments_;
   std::uint64_t interrupted_ = 0;
   Duration most_taken_;
 };
@@ -296,6 +336,34 @@ ProfileClass class_of(Beside beside, std::vector<Duration> times, std::uint64_t 
   return out;
 }
 
+// Each segment by its own largest time; where the budget stood before they were measured, the jobs as wholes did.
+void budget_segments(const sched::Budget& declared, ProfileRow& row, const ProfileOptions& options) {
+  row.budget.segments = declared.segments;
+  row.budget.time = row.budget.high_water = {};
+  for (std::size_t i = 0; i < row.segments.size(); ++i) {
+    const Duration most = std::max(row.segments[i].time, kLeastSegment);
+    row.budget.segments[i].time = sched::budget_from(declared.cores, most, options.margin, options.samples).time;
+    row.budget.time += row.budget.segments[i].time;
+    row.budget.high_water += most;
+  }
+}
+
+// Whoever works for a stage's segments on units: what is profiled is to be what runs.
+Status check_devices(const PipelineConfig& config) {
+  for (std::size_t s = 0; s < config.problem.stages.size(); ++s) {
+    for (const sched::Variant& variant : config.problem.stages[s].variants) {
+      const bool on_units = std::any_of(variant.budgets.begin(), variant.budgets.end(),
+                                        [](const sched::Budget& budget) { return !budget.segments.empty(); });
+      if (!on_units || config.stages[s].variant(variant.name).on_device) continue;
+      return fail(Code::kConfiguration, config.file + ": stage '" + config.stages[s].name + "', variant '" +
+                                            variant.name +
+                                            "': its budget has segments on a device, but it runs on "
+                                            "the cores: name the device with --device");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 const char* name_of(Beside beside) {
@@ -308,6 +376,7 @@ const char* name_of(Beside beside) {
 }
 
 Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOptions& options) {
+  TAKT_RETURN_IF_ERROR(check_devices(config));
   Profile profile;
   const auto& stages = config.problem.stages;
   double total = 0;
@@ -327,7 +396,7 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
         for (const Beside beside : options.beside) {
           TAKT_ASSIGN(Measured measured, Measured::create(config, s, v));
           TAKT_ASSIGN(const auto company, company_of(config, s, beside, declared.cores));
-          Bench bench(*measured.stage, measured.inputs, config.problem.board, declared.cores);
+          Bench bench(*measured.stage, measured.inputs, config.problem.board, declared);
           std::vector<Duration> times =
               bench.run(options.warm_up, options.warm_up + options.samples, options.stop, [&] {
                 if (options.progress) options.progress(++done, total);
@@ -342,10 +411,13 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
           high_water = std::max(high_water, row.classes.back().max);
           steps.resize(bench.steps().size());
           for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = std::max(steps[i], bench.steps()[i]);
+          row.segments.resize(bench.segments().size());
+          for (std::size_t i = 0; i < row.segments.size(); ++i) row.segments[i].cover(bench.segments()[i]);
         }
         row.budget = sched::budget_from(declared.cores, high_water, options.margin, options.samples);
+        if (!row.segments.empty()) budget_segments(declared, row, options);
         // The check points of `abort`: with the margin of the whole, each step for itself.
-        for (const Duration step : steps) {
+        for (const Duration step : row.segments.empty() ? steps : std::vector<Duration>{}) {
           row.budget.steps.push_back(sched::budget_from(declared.cores, step, options.margin, options.samples).time);
         }
         // Measured without company only, it bears none.

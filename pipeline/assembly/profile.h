@@ -2,6 +2,7 @@
 // stated interference classes (DESIGN section 5, "Budgets").
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -45,10 +46,22 @@ struct ProfileClass {
   Duration most_taken;
 };
 
+// A segment of jobs: from when it is told to begin until it has ended. Of a device also how long it took to hand the
+// work over, and the device's own time for it.
+struct SegmentTimes {
+  Duration time, launch, on_device;
+  void cover(const SegmentTimes& other) {
+    time = std::max(time, other.time);
+    launch = std::max(launch, other.launch);
+    on_device = std::max(on_device, other.on_device);
+  }
+};
+
 struct ProfileRow {
   std::string stage, variant;
   sched::Budget budget;  // of the largest time of all classes; its steps of the largest of each step
   std::vector<ProfileClass> classes;
+  std::vector<SegmentTimes> segments;  // the longest of all classes, in the budget's order; empty: it has none
 };
 
 struct Profile {
@@ -61,7 +74,7 @@ struct Profile {
   std::string refused;  // real-time rights that were refused, in words
 };
 
-// kInterrupted when stopped.
+// kInterrupted when stopped; kConfiguration where a budget has segments on units and the stage runs on the cores.
 Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOptions& options);
 
 // What goes into a budgets file.

@@ -77,13 +77,23 @@ Status apply_budgets(Problem& problem, const BudgetTable& table) {
     }
     const auto same = std::find_if(variant->budgets.begin(), variant->budgets.end(),
                                    [&](const Budget& b) { return b.cores == entry.budget.cores; });
-    if (same != variant->budgets.end() && !same->segments.empty()) {
-      return fail(Code::kConfiguration, "budgets give one time for variant '" + entry.variant + "' of stage '" +
-                                            entry.stage + "', whose jobs consist of segments; budgets of segments " +
-                                            "stand in the pipeline file");
+    const std::size_t planned = same != variant->budgets.end() ? same->segments.size() : 0;
+    if (planned != entry.budget.segments.size()) {
+      const auto count = [](std::size_t segments) {
+        return segments == 0 ? std::string("one time") : std::to_string(segments) + " segments";
+      };
+      return fail(Code::kConfiguration, "budgets give " + count(entry.budget.segments.size()) + " for variant '" +
+                                            entry.variant + "' of stage '" + entry.stage + "', whose jobs have " +
+                                            count(planned) + "; profile the pipeline as it is now, on its device");
     }
     if (same != variant->budgets.end()) {
+      const std::vector<Segment> segments = same->segments;
       *same = entry.budget;
+      for (std::size_t i = 0; i < segments.size(); ++i) {
+        const Duration time = same->segments[i].time;
+        same->segments[i] = segments[i];
+        same->segments[i].time = time;
+      }
     } else {
       variant->budgets.push_back(entry.budget);
     }
@@ -98,9 +108,11 @@ Status apply_budgets(Problem& problem, const BudgetTable& table) {
 
 namespace {
 
-std::string steps_text(const Budget& budget) {
+std::string times_text(const char* key, const std::vector<Duration>& times) {
   std::string out;
-  for (const Duration& step : budget.steps) out += (out.empty() ? "\n    steps_ms: [" : ", ") + exact_ms(step);
+  for (const Duration time : times) {
+    out += (out.empty() ? std::string("\n    ") + key + ": [" : std::string(", ")) + exact_ms(time);
+  }
   return out.empty() ? out : out + "]";
 }
 
@@ -113,12 +125,15 @@ std::string to_yaml(const BudgetTable& table) {
   out += "budgets:\n";
   if (table.budgets.empty()) out.replace(out.size() - 1, 1, " []\n");
   for (const StageBudget& entry : table.budgets) {
+    std::vector<Duration> segments;
+    for (const Segment& segment : entry.budget.segments) segments.push_back(segment.time);
     char margin[64];
     std::snprintf(margin, sizeof margin, "%.17g", entry.budget.margin);
     out += "  - stage: " + quoted(entry.stage) + "\n    variant: " + quoted(entry.variant) +
            "\n    cores: " + std::to_string(entry.budget.cores) + "\n    budget_ms: " + exact_ms(entry.budget.time) +
-           "\n    high_water_ms: " + exact_ms(entry.budget.high_water) + steps_text(entry.budget) +
-           "\n    margin: " + margin + "\n    samples: " + std::to_string(entry.budget.samples) +
+           "\n    high_water_ms: " + exact_ms(entry.budget.high_water) + times_text("segments_ms", segments) +
+           times_text("steps_ms", entry.budget.steps) + "\n    margin: " + margin +
+           "\n    samples: " + std::to_string(entry.budget.samples) +
            "\n    provenance: " + name_of(entry.budget.provenance) +
            "\n    interference: " + name_of(entry.budget.interference) + "\n";
     if (entry.beside.empty()) continue;

@@ -7,6 +7,7 @@
 //   budgets:
 //     - {stage: camera_detect, variant: full, cores: 1, budget_ms: 5.2, high_water_ms: 4, margin: 1.3, samples: 1000,
 //        provenance: profiled, interference: any, beside: [alone, stages, memory]}
+//     - {stage: lidar_detect, ..., budget_ms: 5, segments_ms: [1, 3, 1]}    # of each segment; budget_ms is their sum
 #pragma once
 
 #include <optional>
@@ -36,8 +37,9 @@ struct BudgetTable {
 Budget budget_from(int cores, Duration high_water, double margin, std::uint64_t samples);
 
 // Replaces budgets of the same stage, variant and core count; adds one for a core count that was not declared. Budgets
-// that the table does not name stay. Windows, where given, replace those of every core. kConfiguration when stage or
-// variant is unknown or the board is another one.
+// that the table does not name stay. Segments keep their places, guards and mutexes. Windows, where given, replace
+// those of every core. kConfiguration when stage or variant is unknown, jobs have other segments or the board is
+// another one.
 Status apply_budgets(Problem& problem, const BudgetTable& table);
 
 // The file's text: readable back without loss.

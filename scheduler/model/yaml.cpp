@@ -101,6 +101,23 @@ void read_steps(const YamlNode& node, Budget& budget) {
   for (const YamlNode& item : steps->items()) budget.steps.push_back(item.milliseconds(0, kMostMs));
 }
 
+// Of a budgets file: where they are is the pipeline's to say.
+void read_segment_times(const YamlNode& node, Budget& budget) {
+  const auto times = node.find("segments_ms");
+  if (!times) return;
+  Duration sum;
+  const std::vector<YamlNode> items = times->items();
+  if (items.size() > kMostSegments) {
+    times->error("more than " + std::to_string(kMostSegments) + " segments in one job are not planned");
+    return;
+  }
+  for (const YamlNode& item : items) {
+    budget.segments.emplace_back().time = item.milliseconds(kLeastMs, kMostMs);
+    sum += budget.segments.back().time;
+  }
+  if (sum != budget.time) times->error("their sum is " + ms_text(sum) + ", and budget_ms " + ms_text(budget.time));
+}
+
 Interference interference_of(const YamlNode& node) {
   const std::string word = node.one_of({"any", "cores", "none"});
   return word == "none" ? Interference::kNone : word == "cores" ? Interference::kCores : Interference::kAny;
@@ -648,6 +665,7 @@ BudgetTable read_budgets(const YamlNode& root) {
     entry.budget.high_water = node.at("high_water_ms").milliseconds(0, kMostMs);
     entry.budget.margin = node.at("margin").number(1, 100);
     read_steps(node, entry.budget);
+    read_segment_times(node, entry.budget);
     entry.budget.samples =
         static_cast<std::uint64_t>(node.at("samples").integer(0, std::numeric_limits<std::int64_t>::max()));
     const std::string word = node.at("provenance").one_of({"declared", "exploratory", "profiled"});

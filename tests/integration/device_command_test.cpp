@@ -80,6 +80,10 @@ TEST_F(DeviceCommand, WhereAStagesPlanIsCutCanBeSeen) {
   EXPECT_THAT(shown.out, HasSubstr("segment 1: from step 0, "));
   EXPECT_THAT(shown.out, HasSubstr("segment 3: from step "));
   EXPECT_EQ(takt({"compile", segments, "--stage", "fusion", "--target", "cpu:neon", "-o", path("none.plan")}).code, 2);
+  // Nor is it measured on the cores what has slots on a device.
+  const Answer profiled = takt({"profile", segments, "-o", path("budgets.yaml")});
+  EXPECT_EQ(profiled.code, 4);
+  EXPECT_THAT(profiled.err, HasSubstr("name the device with --device"));
 }
 
 // A name that means nothing is a mistake; a GPU that is not there is what this machine lacks.

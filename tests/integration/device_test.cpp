@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "kernels/cuda/table.h"
+#include "pipeline/assembly/profile.h"
 #include "pipeline/report/verdict.h"
 #include "runtime/device/cuda_host.h"
 #include "runtime/device/fault.h"
@@ -17,7 +18,9 @@
 #include "runtime/exec/segments.h"
 #include "runtime/exec/session.h"
 #include "runtime/memory/aligned_buffer.h"
+#include "scheduler/model/budgets.h"
 #include "scheduler/model/gpu.h"
+#include "scheduler/model/yaml.h"
 #include "tests/integration/shipped.h"
 
 namespace takt::test {
@@ -591,6 +594,64 @@ TEST_F(Copies, AreRefusedWhereNothingIsCopiedOrThereIsTooLittleTime) {
   ASSERT_FALSE(short_of);
   EXPECT_THAT(short_of.error().message, HasSubstr("copying 737344 bytes takes at least 0.012 ms on 'h2d'"));
   EXPECT_THAT(short_of.error().message, HasSubstr("its segment has 0.010 ms"));
+}
+
+// Fusion's segments, copies among them, through a budgets file back into the problem.
+TEST_F(Copies, AreProfiledWithTheirSegments) {
+  std::string text = file_text(project(kFile));
+  const std::size_t begin = text.find("          - cores: 1\n            segments:"),
+                    end = text.find("    overrun:", begin);
+  text.replace(begin, end - begin,
+               "          - { cores: 1, ms: 6 }\n");  // the camera's, of whom there would be too much to do
+  replace(text, "model: ../models/sim_camera_full.yaml", "model: ../models/sim_camera_full.yaml\n        device: cpu");
+  const pipeline::PipelineConfig config = on(harness(), file(text));
+  pipeline::ProfileOptions options;
+  options.beside = {pipeline::Beside::kAlone};
+  options.samples = 10;
+  options.warm_up = 2;
+  const auto profile = pipeline::profile_stages(config, options);
+  ASSERT_TRUE(profile) << profile.error().message;
+  const pipeline::ProfileRow& row = profile->rows.back();
+  ASSERT_EQ(row.stage, "fusion");
+  ASSERT_EQ(row.segments.size(), 5U);
+  ASSERT_EQ(row.budget.segments.size(), 5U);
+  Duration sum;
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_GE(row.budget.segments[i].time, row.segments[i].time);
+    EXPECT_GE(row.segments[i].time, row.segments[i].on_device);
+    EXPECT_EQ(row.segments[i].launch.ns > 0, row.budget.segments[i].unit.has_value());
+    sum += row.budget.segments[i].time;
+  }
+  EXPECT_GT(row.segments[2].on_device.ns, 0);
+  EXPECT_EQ(row.budget.time, sum);
+  EXPECT_EQ(row.budget.provenance, sched::Provenance::kExploratory);
+  EXPECT_TRUE(profile->rows.front().segments.empty());
+
+  const Folder folder;
+  const std::string path = folder.write("budgets.yaml", sched::to_yaml(pipeline::budget_table(config, *profile)));
+  const auto table = sched::load_budgets(path);
+  ASSERT_TRUE(table) << table.error().message;
+  sched::Problem problem = config.problem;
+  ASSERT_TRUE(sched::apply_budgets(problem, *table));
+  const sched::Budget& applied = problem.stages[3].variants[0].budgets[0];
+  const sched::Budget& declared = config.problem.stages[3].variants[0].budgets[0];
+  ASSERT_EQ(applied.segments.size(), 5U);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(applied.segments[i].unit, declared.segments[i].unit);
+    EXPECT_EQ(applied.segments[i].guard, declared.segments[i].guard);
+    EXPECT_EQ(applied.segments[i].time, row.budget.segments[i].time);
+  }
+  EXPECT_TRUE(sched::check(problem)) << "what was measured is a sound problem";
+  // Of jobs in other segments they say nothing; nor do cores of segments on a device.
+  problem.stages[3].variants[0].budgets[0].segments.clear();
+  const Status other = sched::apply_budgets(problem, *table);
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message,
+              HasSubstr("budgets give 5 segments for variant 'full' of stage 'fusion', whose jobs "
+                        "have one time"));
+  const auto cores = pipeline::profile_stages(on(nullptr), options);
+  ASSERT_FALSE(cores);
+  EXPECT_THAT(cores.error().message, HasSubstr("name the device with --device"));
 }
 
 // The networks in f16, an object for an object.

@@ -524,7 +524,42 @@ TEST(WhatIf, ScalesEverySegment) {
   EXPECT_THAT(status.error().message, HasSubstr("consist of segments"));
   BudgetTable table;
   table.budgets = {{"camera_detect", "gpu", budget_from(1, milliseconds(5), 1.3, 1000)}};
-  EXPECT_THAT(apply_budgets(problem, table).error().message, HasSubstr("consist of segments"));
+  EXPECT_THAT(apply_budgets(problem, table).error().message, HasSubstr("budgets give one time for variant 'gpu'"));
+}
+
+TEST(Budgets, OfSegmentsAreRoundTrippedAndKeepTheirPlaces) {
+  Problem problem = whole().problem;
+  const std::vector<Segment> planned = problem.stages[0].variants[0].budgets[0].segments;
+  BudgetTable table;
+  table.board = problem.board.name;
+  table.machine = "a test";
+  table.budgets = {{"camera_detect", "gpu", budget_from(1, milliseconds(4), 1.3, 1000)}};
+  Budget& budget = table.budgets[0].budget;
+  budget.time = {};
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    budget.segments.emplace_back().time = microseconds(100 + static_cast<std::int64_t>(i)) + nanoseconds(1);
+    budget.time += budget.segments.back().time;
+  }
+  const auto document = YamlDocument::parse(to_yaml(table), "budgets.yaml");
+  ASSERT_TRUE(document);
+  const BudgetTable back = read_budgets(document->root());
+  ASSERT_TRUE(document->finish()) << document->finish().error().message;
+  ASSERT_TRUE(apply_budgets(problem, back));
+  const Budget& applied = problem.stages[0].variants[0].budgets[0];
+  EXPECT_EQ(applied.time, budget.time);
+  ASSERT_EQ(applied.segments.size(), planned.size());
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    EXPECT_EQ(applied.segments[i].time, budget.segments[i].time);
+    EXPECT_EQ(applied.segments[i].unit, planned[i].unit);
+    EXPECT_EQ(applied.segments[i].guard, planned[i].guard);
+    EXPECT_EQ(applied.segments[i].mutexes, planned[i].mutexes);
+  }
+  EXPECT_TRUE(check(problem));
+  budget.time += nanoseconds(1);
+  const auto other = YamlDocument::parse(to_yaml(table), "budgets.yaml");
+  ASSERT_TRUE(other);
+  (void)read_budgets(other->root());
+  EXPECT_THAT(other->finish().error().message, HasSubstr("their sum is"));
 }
 
 TEST(BoardYaml, ShippedBoardsLoad) {
