@@ -676,6 +676,31 @@ TEST_F(OnDevice, InF16TheObjectsAreThoseOfF32) {
   EXPECT_EQ(refused.error().code, Code::kConfiguration);
   EXPECT_THAT(refused.error().message, HasSubstr("plans for the cores have no f16: name a GPU with --device"));
   EXPECT_THAT(refused.error().message, HasSubstr(path + ":"));
+  replace(text, "precision: f16,", "precision: f16, device: cpu,");
+  replace(text, "{ name: full, budgets: [{ cores: 1, ms: 4 }] }",
+          "{ name: full, precision: f16, budgets: [{ cores: 1, ms: 4 }] }");
+  const auto both = pipeline::load_pipeline(folder.write("both.yaml", text), {},
+                                            {harness(), kernels::Target::kCudaSm87, exec::Exchange::kInPlace});
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().message, HasSubstr("leave out 'device: cpu' or 'precision'"));
+  EXPECT_THAT(both.error().message,
+              HasSubstr("only variants of type camera_network and lidar_network have a precision"));
+}
+
+// The same table with fewer workers, where the budget for them is for other segments than the table has slots for.
+TEST_F(InSegments, AGangOfOtherSegmentsDoesNotFitTheSlots) {
+  const pipeline::PipelineConfig config = on(nullptr);
+  sched::Problem problem = config.problem;
+  sched::Schedule table = admitted(problem);
+  sched::Budget& planned = table.choices[camera_of(config)].budget;
+  planned.cores = 2;
+  std::vector<sched::Budget>& budgets = problem.stages[camera_of(config)].variants[0].budgets;
+  EXPECT_TRUE(pipeline::with_cores(problem, table, "camera_detect", 1)) << "the same segments";
+  budgets[0].segments.clear();
+  const auto refused = pipeline::with_cores(problem, table, "camera_detect", 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kConfiguration);
+  EXPECT_THAT(refused.error().message, HasSubstr("has other segments than its slots are for"));
 }
 
 TEST_F(OnDevice, RawHeadTensorsAreThoseOfTheCores) {
