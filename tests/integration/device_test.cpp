@@ -549,15 +549,20 @@ TEST_F(Copies, HaveSlotsOfTheirOwnAndTheBytesOfTheCores) {
   options.backend = transport::Backend::kLocal;
   options.max_hyperperiods = 4;
   const sched::Schedule table = admitted(null.problem);
-  const auto data = pipeline::run_pipeline(null, table, options);
-  ASSERT_TRUE(data) << data.error().message;
-  for (const sched::JobRecord& record : data->records) {
-    if (record.published == 0 || record.segment_count == 0) continue;
-    for (const sched::Slot& slot : table.slots) {
-      if (slot.stage != record.stage || slot.job != table.slots[record.slot].job) continue;
-      EXPECT_GE(record.segments[slot.segment].start, table.clock.start_at(record.hyperperiod, slot.start).ns);
+  std::size_t whole = 0;
+  for (int tries = 0; whole == 0 && tries < 5; ++tries) {  // a machine that stands still may keep jobs from their slots
+    const auto data = pipeline::run_pipeline(null, table, options);
+    ASSERT_TRUE(data) << data.error().message;
+    for (const sched::JobRecord& record : data->records) {
+      if (record.published == 0 || record.segment_count == 0) continue;
+      ++whole;
+      for (const sched::Slot& slot : table.slots) {
+        if (slot.stage != record.stage || slot.job != table.slots[record.slot].job) continue;
+        EXPECT_GE(record.segments[slot.segment].start, table.clock.start_at(record.hyperperiod, slot.start).ns);
+      }
     }
   }
+  EXPECT_GT(whole, 0U);
 }
 
 // 76 ms of the camera's and 28 ms of fusion's in 100 ms: only where copies of one go on beside the other's kernels.
