@@ -150,8 +150,8 @@ std::string assumptions_html(const ReportView& v) {
     }
     const bool same_subject =
         previous != nullptr && std::get<0>(*previous) == by_sensor && std::get<1>(*previous) == index;
-    const auto same_chains = [&entry](const Row& row) {
-      return std::equal(row.instances.begin(), row.instances.end(), entry.instances.begin(), entry.instances.end(),
+    const auto same_chains = [&instances = entry.instances](const Row& row) {
+      return std::equal(row.instances.begin(), row.instances.end(), instances.begin(), instances.end(),
                         [](const auto& a, const auto& b) { return a.first == b.first; });
     };
     previous = &subject;

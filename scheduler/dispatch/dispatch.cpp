@@ -265,6 +265,7 @@ Boundary::Correction correction_of(const Problem& problem, const std::vector<Mod
   if (!problem.phase_lock || !options.correction) return {};
   const PhaseLock& lock = *problem.phase_lock;
   std::vector<Duration> largest;  // by mode
+  largest.reserve(modes.size());
   for (const ModeTable& mode : modes) {
     largest.push_back(largest_correction(lock, problem.sensors[lock.sensor], mode.schedule.clock.hyperperiod));
   }

@@ -334,9 +334,9 @@ ChainBound Evaluator::describe(const Table& table, std::uint32_t chain_index) co
       job = bound_to(table, chain.stages[i], chain.stages[i - 1], job);
       const std::int64_t wait = start - end_of(table.at(chain.stages[i - 1]), job, hyperperiod);
       in_slots += wait;
-      if (wait > 1) term = "wait " + ms_text({wait}) + " + " + term;
+      if (wait > 1) term.insert(0, "wait " + ms_text({wait}) + " + ");
     }
-    slots = " + " + term + slots;
+    slots.insert(0, " + " + term);
   }
   // A sample that is used before its latest arrival has no wait; its delay is then what was left for it.
   const Duration wait{std::max<std::int64_t>(found.latency_wait, 0)};
