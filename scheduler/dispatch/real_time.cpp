@@ -77,6 +77,7 @@ void CoreDispatcher::wake_at(TableTime instant) {
   last_wake_ = std::max(last_wake_, instant);
   watchdog_.reached(core_, last_wake_);
   conclude(instant);
+  make_room_for_segments(instant);
   isolate(instant);
 }
 
@@ -159,7 +160,19 @@ void CoreDispatcher::make_room(StageRun& stage, TableTime begin) {
     if (mine.stage == &stage) {
       mine.late = late > plan_.problem.board.cores[core_].wakeup_window ? late : Duration{};
     } else if (holds(mine) && mine.stage->worker_deadline() <= begin) {
+      mine.late = begin - mine.stage->worker_deadline();  // no longer than until now
       mine.stage->isolate(mine.part);
+    }
+  }
+}
+
+void CoreDispatcher::make_room_for_segments(TableTime wake) {
+  for (const Part& mine : mine_) {
+    if (mine.stage->publisher() == core_ || mine.stage->running() == 0) continue;
+    const Job& job = mine.stage->job();
+    for (std::size_t i = 1; i < job.segments.size(); ++i) {
+      const TableTime begin = job.nominal_start + job.segments[i].start;
+      if (begin == wake && !job.segments[i].unit) make_room(*mine.stage, begin);
     }
   }
 }

@@ -56,6 +56,8 @@ class CoreDispatcher {
   void share_gap(bool wanted);
   // For a segment of `stage` that begins: nobody whose time was over before may hold the core any longer.
   void make_room(StageRun& stage, TableTime begin);
+  // The same for later segments of gangs, which begin at `wake` and are begun by another core's dispatcher.
+  void make_room_for_segments(TableTime wake);
   void release(StageRun& stage, int part, const Job& job);
   void start(const Job& job);
   // Notes when this core has to look at it.

@@ -295,6 +295,43 @@ TEST(Segments, OnTheRealClockJobsAreConsistentAndTheCoreIsOthersMeanwhile) {
   }
 }
 
+// Who was released late keeps its core for as much longer, but not beyond the start of a gang's later segment, on
+// either of its cores: only the last one's dispatcher begins that.
+TEST(Segments, WhoWasReleasedLateYieldsToALaterSegmentOfAGang) {
+  until([](bool& happened) {
+    UnitHost::at_work = nullptr;
+    Story story;
+    TableBuilder table(milliseconds(200), 2);
+    const std::uint32_t gpu = table.unit("gpu");
+    const std::uint32_t gang =
+        table.stage("gang", 1, {on_cores(milliseconds(2)), on(gpu, milliseconds(10)), on_cores(milliseconds(20))}, 2);
+    const std::uint32_t late = table.stage("late", 1, milliseconds(50));
+    table.slot_of(gang, 0, 0, {0, 1}, 0, 4);
+    table.slot_of(gang, 0, 1, {}, 6, 20);
+    table.slot_of(gang, 0, 2, {0, 1}, 80, 105);
+    table.slot(late, 0, {0}, 10, 70);
+    UnitHost gang_host{"gang", story};
+    FakeHost late_host;
+    std::atomic<bool> computes{false}, meanwhile{false};
+    late_host.refuse = [](const Job&) {
+      spin(milliseconds(65));  // in the dispatcher's thread: its core stands still
+      return false;
+    };
+    late_host.work = [&](const Job&, int) {
+      computes = true;
+      spin(milliseconds(40));
+      computes = false;
+    };
+    gang_host.work = [&](const Job& job, int part) {
+      if (job.segment == 2 && part == 0) meanwhile = meanwhile || computes;
+    };
+    Records records;
+    const auto result = test::run(table, {&gang_host, &late_host}, real_time(2), records);
+    ASSERT_TRUE(result) << result.error().message;
+    happened = meanwhile;
+  });
+}
+
 // A job of the camera stays on the unit until others have been refused.
 TEST(Segments, AUnitThatOverrunsKeepsWhatItHasAndTheNextSubmissionIsDropped) {
   World world;
