@@ -17,6 +17,7 @@
 #include "pipeline/assembly/pipeline_file.h"
 #include "pipeline/models/composition_file.h"
 #include "pipeline/models/contract_file.h"
+#include "pipeline/report/commands.h"
 #include "runtime/base/file.h"
 #include "runtime/base/suggest.h"
 #include "runtime/device/null.h"
@@ -218,7 +219,7 @@ Status run_stage(const Options& options) {
         std::fputs(plan::to_json(*variant.plan).c_str(), stdout);
       } else {
         print(*variant.plan, out);
-        std::printf("  look at it: takt plan show %s\n", out.c_str());
+        std::printf("  look at it: takt plan show %s\n", pipeline::shell_quoted(out).c_str());
       }
       return {};
     }
@@ -373,7 +374,7 @@ void describe(const Compiled& compiled, const plan::Plan& plan) {
               before.activation_bytes == 0 ? 0.0
                                            : 100 - 100 * static_cast<double>(after.activation_bytes) /
                                                        static_cast<double>(before.activation_bytes));
-  std::printf("  look at it: takt plan show %s\n", compiled.out.c_str());
+  std::printf("  look at it: takt plan show %s\n", pipeline::shell_quoted(compiled.out).c_str());
 }
 
 Status run(const Options& options) {

@@ -11,6 +11,7 @@
 #include "pipeline/app/app.h"
 #include "pipeline/assembly/environment.h"
 #include "pipeline/assembly/profile.h"
+#include "pipeline/report/commands.h"
 #include "pipeline/report/diff.h"
 #include "pipeline/report/report.h"
 #include "pipeline/report/run_folder.h"
@@ -172,9 +173,10 @@ Result<int> run_demo(const Options& options) {
   std::printf("\nReport:  %s\n", (fs::absolute(run) / "report.html").c_str());
   std::printf(
       "Next:\n  takt schedule %s --what-if camera.latency=20ms   # infeasible, with the reason\n"
-      "  takt diff %s/lockstep-2-cores %s/lockstep-1-core\n"
+      "  takt diff %s %s\n"
       "  takt profile %s -o budgets.yaml   # 1000 samples per budget\n",
-      demo.pipeline.c_str(), demo.out.c_str(), demo.out.c_str(), demo.pipeline.c_str());
+      pipeline::shell_quoted(demo.pipeline).c_str(), pipeline::shell_quoted(demo.out + "/lockstep-2-cores").c_str(),
+      pipeline::shell_quoted(demo.out + "/lockstep-1-core").c_str(), pipeline::shell_quoted(demo.pipeline).c_str());
   return code;
 }
 

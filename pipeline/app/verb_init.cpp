@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "pipeline/app/app.h"
+#include "pipeline/report/commands.h"
 #include "pipeline/rig/draft.h"
 #include "runtime/base/file.h"
 #include "sensors/rig/rig_estimate.h"
@@ -94,11 +95,13 @@ int run(const Options& options) {
     for (const std::string& note : rig.notes) std::printf("! %s\n", note.c_str());
     for (const std::string& note : draft.notes) std::printf("! %s\n", note.c_str());
     std::printf("wrote %s/rig.yaml, pipeline.yaml, board.yaml; next:\n", options.out.c_str());
-    std::printf("  takt rig check %s --rig %s/rig.yaml -o %s/check\n", options.log.c_str(), options.out.c_str(),
-                options.out.c_str());
-    std::printf("  takt schedule %s/pipeline.yaml\n", options.out.c_str());
-    std::printf("  takt replay %s/pipeline.yaml %s --lockstep -o %s/run\n", options.out.c_str(), options.log.c_str(),
-                options.out.c_str());
+    const auto written_at = [&](const char* name) { return pipeline::shell_quoted(options.out + name); };
+    const std::string log = pipeline::shell_quoted(options.log);
+    std::printf("  takt rig check %s --rig %s -o %s\n", log.c_str(), written_at("/rig.yaml").c_str(),
+                written_at("/check").c_str());
+    std::printf("  takt schedule %s\n", written_at("/pipeline.yaml").c_str());
+    std::printf("  takt replay %s %s --lockstep -o %s\n", written_at("/pipeline.yaml").c_str(), log.c_str(),
+                written_at("/run").c_str());
     return {};
   };
   const Status status = write();

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/app/verb_log.h"
+#include "pipeline/report/commands.h"
 
 namespace takt::app {
 namespace {
@@ -136,7 +137,7 @@ int damaged(const std::string& path, const std::vector<sensors::LogProblem>& pro
   if (problems.empty()) return 0;
   std::fprintf(stderr, "takt: %s is damaged in %zu place(s), first: %s at byte %llu\n  -> takt log doctor %s\n",
                path.c_str(), problems.size(), problems.front().kind.c_str(),
-               static_cast<unsigned long long>(problems.front().offset), path.c_str());
+               static_cast<unsigned long long>(problems.front().offset), pipeline::shell_quoted(path).c_str());
   return exit_code(Code::kInput);
 }
 
@@ -186,7 +187,8 @@ int doctor(const Options& options) {
       std::printf("%6llu x %s\n", static_cast<unsigned long long>(count), kind.c_str());
     std::printf("%s: %s, %llu messages can be read\n", options.log.c_str(),
                 facts->problems.empty() ? "sound" : "damaged", static_cast<unsigned long long>(facts->messages));
-    if (!facts->problems.empty()) std::printf("  -> takt log recover %s -o mended.mcap\n", options.log.c_str());
+    if (!facts->problems.empty())
+      std::printf("  -> takt log recover %s -o mended.mcap\n", pipeline::shell_quoted(options.log).c_str());
   }
   return facts->problems.empty() ? 0 : exit_code(Code::kInput);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "pipeline/app/app.h"
+#include "pipeline/report/commands.h"
 #include "pipeline/rig/check.h"
 #include "pipeline/rig/ego.h"
 #include "runtime/base/file.h"
@@ -63,7 +64,7 @@ int ego(const Options& options) {
     if (estimate.failed > 0) {
       std::printf("! %zu sweep(s) could not be registered; the motion of the one before was kept\n", estimate.failed);
     }
-    std::printf("next: takt init %s -o my_rig\n", options.out.c_str());
+    std::printf("next: takt init %s -o my_rig\n", pipeline::shell_quoted(options.out).c_str());
     return {};
   };
   const Status status = work();

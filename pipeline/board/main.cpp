@@ -43,7 +43,7 @@ void tell(const pipeline::RunData& run, const pipeline::Judgement& judgement, co
     std::printf("  %-16s %zu of %zu jobs ok, %s\n", run.problem.stages[s].name.c_str(), ok, jobs,
                 run.digests[s].digest.hex().c_str());
   }
-  std::printf("report: takt report %s\n", folder.c_str());
+  std::printf("report: takt report %s\n", pipeline::shell_quoted(folder).c_str());
 }
 
 // The exit code: 0, 1 when a chain instance was violated, 130 when it was stopped.
