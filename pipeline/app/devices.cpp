@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/base/suggest.h"
+#include "runtime/device/null.h"
 #if defined(TAKT_CUDA)
 #include "runtime/device/cuda.h"
 #endif
@@ -53,6 +54,19 @@ Result<std::shared_ptr<device::Device>> harness() {
 }
 
 }  // namespace
+
+Result<pipeline::DevicePlace> stand_in_for(const std::string& target, const std::string& memory) {
+  using kernels::Target;
+  std::vector<std::string> known;
+  for (const Target gpu : {Target::kCudaSm87, Target::kCudaSm90}) {
+    known.emplace_back(kernels::name_of(gpu));
+    if (target != known.back()) continue;
+    const bool in_place = memory.empty() ? gpu == Target::kCudaSm87 : memory == "in-place";
+    return pipeline::DevicePlace{
+        {&device::null(), [](device::Device*) {}}, gpu, in_place ? exec::Exchange::kInPlace : exec::Exchange::kCopies};
+  }
+  return fail(Code::kUsage, "no GPU is called '" + target + "'" + did_you_mean(target, known));
+}
 
 void add_device_options(CLI::App& verb, std::string& device, std::string& memory) {
   verb.add_option("--device", device,

@@ -14,13 +14,13 @@
 #include "compiler/compile.h"
 #include "compiler/ir/statistics.h"
 #include "pipeline/app/app.h"
+#include "pipeline/app/devices.h"
 #include "pipeline/assembly/pipeline_file.h"
 #include "pipeline/models/composition_file.h"
 #include "pipeline/models/contract_file.h"
 #include "pipeline/report/commands.h"
 #include "runtime/base/file.h"
 #include "runtime/base/suggest.h"
-#include "runtime/device/null.h"
 #include "runtime/plan/explain.h"
 #include "runtime/plan/plan.h"
 
@@ -177,16 +177,6 @@ void print(const plan::Plan& plan, const std::string& out) {
               static_cast<double>(d.lower_bound) * 1e-3);
 }
 
-// A device for plans of this target that nobody will run.
-Result<pipeline::DevicePlace> stand_in_for(const std::string& name) {
-  TAKT_ASSIGN(const kernels::Target target, target_of(name));
-  if (!kernels::is_cuda(target)) {
-    return fail(Code::kUsage,
-                "--stage has plans for this machine's cores, or with --target for a GPU; " + name + " is neither");
-  }
-  return pipeline::DevicePlace{{&device::null(), [](device::Device*) {}}, target, exec::Exchange::kInPlace, false};
-}
-
 // The plan of a pipeline's stage ("fusion", "camera_detect/lite"), as a run of the pipeline has it.
 Status run_stage(const Options& options) {
   const bool others = !options.files.empty() || !options.fixes.empty() || !options.loops.empty() ||
@@ -199,6 +189,7 @@ Status run_stage(const Options& options) {
   pipeline::DevicePlace place;
   if (!options.target.empty()) {
     TAKT_ASSIGN(place, stand_in_for(options.target));
+    place.judged = false;
   }
   TAKT_ASSIGN(const pipeline::PipelineConfig config, pipeline::load_pipeline(options.model, {}, place));
   std::vector<std::string> known;

@@ -14,6 +14,7 @@
 
 #include "pipeline/app/app.h"
 #include "pipeline/app/bundle_summary.h"
+#include "pipeline/app/devices.h"
 #include "pipeline/app/numbers.h"
 #include "pipeline/assembly/board_bundle.h"
 #include "pipeline/assembly/environment.h"
@@ -40,6 +41,7 @@ int terminal_width() {
 
 struct Options {
   ScheduleOptions schedule;
+  std::string target, device_memory;  // a GPU that graphs are planned for, and how chunks get there
   double seconds = 0;
   bool json = false;
   std::string certificate;  // where to write the proof of an infeasible problem
@@ -95,6 +97,9 @@ Result<Asked> ask(const ScheduleOptions& options) {
   pipeline::PipelineConfig config;
   if (sched::is_problem_file(options.pipeline)) {
     // A problem by itself: nothing but its schedule can be asked for.
+    if (options.device.device) {
+      return fail(Code::kUsage, "--target is about the graphs of a pipeline; " + options.pipeline + " has none");
+    }
     TAKT_ASSIGN(sched::LoadedProblem loaded, sched::load_problem_and_modes(options.pipeline, options.board));
     config.problem = std::move(loaded.problem);
     config.modes = std::move(loaded.modes);
@@ -391,7 +396,13 @@ int run(const Options& options) {
                                            : options.check + " is no bundle; a certificate is replayed against the "
                                                              "pipeline that it is about: name that as well"});
   }
-  Result<Asked> asked = ask(options.schedule);
+  ScheduleOptions schedule = options.schedule;
+  if (!options.target.empty()) {
+    const Result<pipeline::DevicePlace> place = stand_in_for(options.target, options.device_memory);
+    if (!place) return report_error(place.error());
+    schedule.device = *place;
+  }
+  Result<Asked> asked = ask(schedule);
   if (!asked) return report_error(asked.error());
   if (asked->config.modes) return run_modes(*asked, options);
   if (!options.check.empty()) {
@@ -485,6 +496,14 @@ void add_schedule(CLI::App& app, Command& chosen) {
   verb->add_option("--board", options->schedule.board,
                    "another board than the file names, for example configs/boards/orin_nx.yaml")
       ->check(file_name());
+  CLI::Option* const target = verb->add_option(
+      "--target", options->target,
+      "cuda:sm_87 or cuda:sm_90: graphs are planned for this GPU, and budgets held against what the board says of it; "
+      "the GPU is not needed");
+  verb->add_option("--device-memory", options->device_memory,
+                   "of that GPU: in-place (it reads chunks where they lie) or copied; default: what it is made for")
+      ->check(CLI::IsMember({"in-place", "copied"}))
+      ->needs(target);
   verb->add_option("--time", options->seconds,
                    "limit of the search in seconds as well: not reproducible, and marked so")
       ->check(number_in(0.001, 1e9));
@@ -512,7 +531,8 @@ void add_schedule(CLI::App& app, Command& chosen) {
        {"--html", "--bundle", "--certificate", "--scale", "--baseline", "--time", "--seed", "--nodes"}) {
     check->excludes(verb->get_option(other));
   }
-  verb->get_option("pipeline")->required(false);  // a bundle is checked by itself
+  target->excludes(verb->get_option("--bundle"));  // boards run graphs on their cores
+  verb->get_option("pipeline")->required(false);   // a bundle is checked by itself
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }
 

@@ -80,8 +80,8 @@ class Judge {
   void judge_copy(std::uint32_t engine, bool in, const sched::Budget& budget, const YamlNode& at) const {
     const std::string& unit = config_.problem.board.units[engine].name;
     if (config_.device.exchange == exec::Exchange::kInPlace) {
-      at.error(where() + "nothing is copied on '" + unit + "': " + config_.device.device->properties().name +
-               " reads chunks in place. Leave that segment out, or copy with --device-memory copied");
+      at.error(where() + "nothing is copied on '" + unit +
+               "': this device reads chunks in place. Leave that segment out, or copy with --device-memory copied");
       return;
     }
     const sched::CopyFigures* const figures = of_unit(figures_.copies, unit);

@@ -86,6 +86,24 @@ TEST_F(DeviceCommand, WhereAStagesPlanIsCutCanBeSeen) {
   EXPECT_THAT(profiled.err, HasSubstr("name the device with --device"));
 }
 
+// Whether budgets fit what a GPU is given to do, where there is none.
+TEST_F(DeviceCommand, ATableForAGpuIsPlannedWithoutOne) {
+  const auto schedule = [](const std::string& file, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"schedule", kRoot + "/configs/" + file};
+    words.insert(words.end(), more.begin(), more.end());
+    return takt(words);
+  };
+  EXPECT_EQ(schedule("pipelines/sim_segments.yaml", {"--target", "cuda:sm_87"}).code, 0);
+  EXPECT_EQ(schedule("pipelines/sim_copies.yaml", {"--target", "cuda:sm_90"}).code, 0);
+  const Answer in_place =
+      schedule("pipelines/sim_copies.yaml", {"--target", "cuda:sm_90", "--device-memory", "in-place"});
+  EXPECT_EQ(in_place.code, 4);
+  EXPECT_THAT(in_place.err, HasSubstr("nothing is copied on 'h2d'"));
+  EXPECT_EQ(schedule("pipelines/sim_segments.yaml", {"--target", "cuda:sm_78"}).code, 2);
+  EXPECT_EQ(schedule("pipelines/sim_segments.yaml", {"--device-memory", "copied"}).code, 2);
+  EXPECT_EQ(schedule("schedules/gpu_segments.yaml", {"--target", "cuda:sm_87"}).code, 2);
+}
+
 // A name that means nothing is a mistake; a GPU that is not there is what this machine lacks.
 TEST_F(DeviceCommand, ADeviceThatIsNotThereIsToldInWords) {
   const Answer typo = replay({"--device", "cuda-hots"});

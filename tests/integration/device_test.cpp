@@ -589,9 +589,10 @@ TEST_F(Copies, AreRefusedWhereNothingIsCopiedOrThereIsTooLittleTime) {
   const auto in_place =
       pipeline::load_pipeline(path, {}, {harness(), kernels::Target::kCudaSm87, exec::Exchange::kInPlace});
   ASSERT_FALSE(in_place);
-  EXPECT_THAT(in_place.error().message,
-              HasSubstr("nothing is copied on 'h2d': cuda-host reads chunks in place. Leave that segment out, or copy "
-                        "with --device-memory copied"));
+  EXPECT_THAT(
+      in_place.error().message,
+      HasSubstr("nothing is copied on 'h2d': this device reads chunks in place. Leave that segment out, or copy "
+                "with --device-memory copied"));
   std::string text = file_text(path);
   replace(text, "{ on: h2d, ms: 0.1 }", "{ on: h2d, ms: 0.01 }");
   const auto short_of =
