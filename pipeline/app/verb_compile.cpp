@@ -32,6 +32,7 @@ struct Options {
   std::string out;
   std::string stage;
   std::string target;
+  std::vector<std::string> models;  // of a pipeline's stages
   std::string precision;
   std::vector<std::string> files;
   std::vector<std::string> fixes;
@@ -184,14 +185,15 @@ Status run_stage(const Options& options) {
                       !options.statistics_after.empty() || options.unoptimised;
   if (others) {
     return fail(Code::kUsage,
-                "--stage writes the plan as the pipeline has it; only --target, -o and --json go with it");
+                "--stage writes the plan as the pipeline has it; only --target, --model, -o and --json go with it");
   }
+  TAKT_ASSIGN(const pipeline::ModelFiles models, model_files(options.models));
   pipeline::DevicePlace place;
   if (!options.target.empty()) {
     TAKT_ASSIGN(place, stand_in_for(options.target));
     place.judged = false;
   }
-  TAKT_ASSIGN(const pipeline::PipelineConfig config, pipeline::load_pipeline(options.model, {}, place));
+  TAKT_ASSIGN(const pipeline::PipelineConfig config, pipeline::load_pipeline(options.model, models, place));
   std::vector<std::string> known;
   for (const pipeline::StageConfig& stage : config.stages) {
     for (const pipeline::VariantConfig& variant : stage.variants) {
@@ -371,6 +373,7 @@ void describe(const Compiled& compiled, const plan::Plan& plan) {
 Status run(const Options& options) {
   namespace fs = std::filesystem;
   if (!options.stage.empty()) return run_stage(options);
+  if (!options.models.empty()) return fail(Code::kUsage, "--model is of a pipeline's stages: name one with --stage");
   if (options.json && !(options.dump_after.empty() && options.statistics_after.empty())) {
     return fail(Code::kUsage,
                 "--json describes the plan on stdout, where --dump-after and --statistics-after print too; "
@@ -444,6 +447,7 @@ void add_compile(CLI::App& app, Command& chosen) {
   verb->add_option("-o,--out", options->out, "the plan to write (default: the model's name and .plan)");
   verb->add_option("--stage", options->stage,
                    "of a pipeline file in place of a model: the stage whose plan to write (STAGE or STAGE/VARIANT)");
+  add_model_option(*verb, options->models);
   verb->add_option("--target", options->target,
                    "cpu:avx2, cpu:avx512, cpu:neon, cuda:sm_87 or cuda:sm_90 (default: this machine; docs/cuda.md)");
   verb->add_option("--precision", options->precision,

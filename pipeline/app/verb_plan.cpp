@@ -36,7 +36,7 @@ int terminal_width() {
 struct ShowOptions {
   std::string plan;
   bool json = false;
-  std::string board;
+  std::string board, unit;
   std::optional<double> guard_ms;
 };
 
@@ -53,7 +53,7 @@ Result<Cut> cut_for(const plan::Plan& plan, const ShowOptions& options) {
     return fail(Code::kUsage, "--board is about plans on a GPU; this one is for " + std::string(name_of(target)));
   }
   Cut out;
-  TAKT_ASSIGN(out.gpu, sched::load_gpu_figures(options.board));
+  TAKT_ASSIGN(out.gpu, sched::load_gpu_figures(options.board, options.unit));
   if (options.guard_ms) out.gpu.guard = {static_cast<std::int64_t>(*options.guard_ms * 1e6)};
   const std::vector<Duration> steps =
       exec::predicted_times(plan.description(), {out.gpu.gflops, out.gpu.gb_s, out.gpu.step});
@@ -72,6 +72,7 @@ Status show(const ShowOptions& options) {
   TAKT_ASSIGN(const std::shared_ptr<const plan::Plan> plan, plan::Plan::load(options.plan));
   if (options.board.empty()) {
     if (options.guard_ms) return fail(Code::kUsage, "--guard-ms is by the figures of a board: name it with --board");
+    if (!options.unit.empty()) return fail(Code::kUsage, "--unit is one of a board: name it with --board");
     std::fputs((options.json ? plan::to_json(*plan) : plan::explain(*plan, terminal_width())).c_str(), stdout);
     return {};
   }
@@ -278,6 +279,8 @@ void add_plan(CLI::App& app, Command& chosen) {
   show_verb->add_option("--board", show_options->board,
                         "of a cuda plan: what its steps take at least by the figures of this board's GPU, and the "
                         "segments that the board's guard cuts it into");
+  show_verb->add_option("--unit", show_options->unit,
+                        "the GPU among the board's units (default: the first with figures)");
   show_verb->add_option("--guard-ms", show_options->guard_ms, "another guard than the board's")
       ->check(CLI::Range(0.001, 1e6));
   show_verb->add_flag("--json", show_options->json, "machine-readable description on stdout");

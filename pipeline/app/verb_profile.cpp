@@ -102,22 +102,55 @@ void print_calibration(const pipeline::PipelineConfig& config, const pipeline::P
   std::printf("\n");
 }
 
-// Budgets of an earlier profile against the maxima of this one: held, and not wider than they need to be.
-int judge_tightness(const sched::BudgetTable& earlier, const pipeline::Profile& profile, bool quiet) {
+// Budgets of an earlier profile are of jobs in the same segments.
+Status check_segments(const pipeline::PipelineConfig& config, const sched::BudgetTable& earlier) {
+  for (const sched::Stage& stage : config.problem.stages) {
+    for (const sched::Variant& variant : stage.variants) {
+      for (const sched::Budget& planned : variant.budgets) {
+        for (const sched::StageBudget& entry : earlier.budgets) {
+          const bool same =
+              entry.stage == stage.name && entry.variant == variant.name && entry.budget.cores == planned.cores;
+          if (!same || entry.budget.segments.size() == planned.segments.size()) continue;
+          return fail(Code::kConfiguration, "the earlier budgets have " + std::to_string(entry.budget.segments.size()) +
+                                                " segments for variant '" + variant.name + "' of stage '" + stage.name +
+                                                "', its jobs " + std::to_string(planned.segments.size()) +
+                                                "; profile the pipeline as it is now");
+        }
+      }
+    }
+  }
+  return {};
+}
+
+// Below 1 the budget did not hold, far above it is wider than its margin explains; either changes the exit code.
+void judge_one(const std::string& what, Duration budget, Duration largest, bool quiet, int& worst) {
   constexpr double kWidest = 1.5;
+  const double tightness = budget.ms() / largest.ms();
+  const char* const word = tightness < 1 ? "NOT HELD" : tightness > kWidest ? "loose" : "ok";
+  if (tightness < 1 || tightness > kWidest) worst = exit_code(Code::kGate);
+  if (quiet) return;
+  std::printf("%s  budget %7.3f ms / largest now %7.3f ms = %.2f  %s\n", what.c_str(), budget.ms(), largest.ms(),
+              tightness, word);
+}
+
+// Budgets of an earlier profile against the maxima of this one: held, and not wider than they need to be.
+int judge_tightness(const pipeline::PipelineConfig& config, const sched::BudgetTable& earlier,
+                    const pipeline::Profile& profile, bool quiet) {
   int worst = 0;
   std::size_t judged = 0;
   for (const pipeline::ProfileRow& row : profile.rows) {
     for (const sched::StageBudget& entry : earlier.budgets) {
-      if (entry.stage != row.stage || entry.variant != row.variant || entry.budget.cores != row.budget.cores) continue;
-      const double tightness = entry.budget.time.ms() / row.budget.high_water.ms();
-      const char* word = tightness < 1 ? "NOT HELD" : tightness > kWidest ? "loose" : "ok";
+      const sched::Budget& budget = entry.budget;
+      if (entry.stage != row.stage || entry.variant != row.variant || budget.cores != row.budget.cores) continue;
+      char name[128];
+      std::snprintf(name, sizeof name, "%-16s %-9s %5d", row.stage.c_str(), row.variant.c_str(), row.budget.cores);
       ++judged;
-      if (tightness < 1 || tightness > kWidest) worst = exit_code(Code::kGate);
-      if (!quiet) {
-        std::printf("%-16s %-9s %5d  budget %7.3f ms / largest now %7.3f ms = %.2f  %s\n", row.stage.c_str(),
-                    row.variant.c_str(), row.budget.cores, entry.budget.time.ms(), row.budget.high_water.ms(),
-                    tightness, word);
+      if (row.segments.empty()) judge_one(name, budget.time, row.budget.high_water, quiet, worst);
+      for (std::size_t i = 0; i < row.segments.size(); ++i) {
+        const auto& unit = row.budget.segments[i].unit;
+        const std::string on = unit ? config.problem.board.units[*unit].name : "cores";
+        judge_one(std::string(name) + " segment " + std::to_string(i + 1) + " (" + on + ")", budget.segments[i].time,
+                  row.segments[i].time, quiet, worst);
       }
     }
   }
@@ -141,6 +174,7 @@ int run(const Options& options) {
   if (!options.against.empty()) {
     Result<sched::BudgetTable> loaded = sched::load_budgets(options.against);
     if (!loaded) return report_error(loaded.error());
+    if (const Status same = check_segments(*config, *loaded); !same) return report_error(same.error());
     earlier = *std::move(loaded);
   }
   pipeline::ProfileOptions profile_options = options.profile;
@@ -159,8 +193,11 @@ int run(const Options& options) {
   }();
   if (!profile) return report_error(profile.error());
   if (earlier) {
-    if (!options.quiet) print(*profile);
-    return judge_tightness(*earlier, *profile, options.quiet);
+    if (!options.quiet) {
+      print(*profile);
+      print_segments(*config, *profile);
+    }
+    return judge_tightness(*config, *earlier, *profile, options.quiet);
   }
   const Status written = sched::save_budgets(options.out, pipeline::budget_table(*config, *profile));
   if (!written) return report_error(written.error());

@@ -337,7 +337,7 @@ Result<PipelineConfig> load_pipeline(const std::string& path, const ModelFiles& 
     for (std::size_t v = 0; v < config.problem.stages[s].variants.size(); ++v) {
       VariantConfig& variant = config.stages[s].variants[v];
       if (variant.on_device && variant.plan && device.judged) {
-        variant.submissions = submissions_of(config, s, v, figures, nodes[s].at("variants").items()[v]);
+        variant.submissions = submissions_of(config, s, v, figures, model_files, nodes[s].at("variants").items()[v]);
       }
       const auto stage = config.create(s, v);
       if (!stage) {

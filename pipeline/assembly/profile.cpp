@@ -122,7 +122,7 @@ class Bench {
           pin(board_.cores[static_cast<std::size_t>(part) % board_.cores.size()].cpu, kWorkerPriority);
       for (std::uint64_t n = 0;; ++n) {
         if (part == 0) {
-          go_on = times.size() < runs && (stop == nullptr || !*stop);
+          go_on = times.size() < runs && (stop == nullptr || !*stop) && failed_.empty();
           prepare_job(n, inputs_, output_, job, latched);
         }
         static_cast<void>(start.arrive_and_wait(part));
@@ -151,7 +151,9 @@ class Bench {
         const Duration time = host_now() - begin;
         lost[static_cast<std::size_t>(part)] = taken(sched::ThreadCost::of_this_thread() - before, time, steals);
         static_cast<void>(end.arrive_and_wait(part));
-        if (part == 0) {
+        if (part == 0 && job.failed) {
+          failed_ = why_failed();
+        } else if (part == 0) {
           stage_.published();
           const Duration most = *std::max_element(lost.begin(), lost.end());
           if (most > kTaken && interrupted_ < runs) {
@@ -179,12 +181,20 @@ class Bench {
   [[nodiscard]] std::uint64_t interrupted() const { return interrupted_; }
   [[nodiscard]] Duration most_taken() const { return most_taken_; }
   [[nodiscard]] const std::string& refused() const { return refused_; }
+  // Why a job did not do its work, after which none was run; "": all did.
+  [[nodiscard]] const std::string& failed() const { return failed_; }
   // The longest time of each step of a job, from the meeting of all parts before it to the one behind it.
   [[nodiscard]] const std::vector<Duration>& steps() const { return steps_; }
   // The longest times of each segment; empty where the budget has none.
   [[nodiscard]] const std::vector<SegmentTimes>& segments() const { return segments_; }
 
  private:
+  [[nodiscard]] std::string why_failed() const {
+    const exec::Offload& offload = *stage_.offload();
+    if (const char* const lost = offload.lost()) return std::string("its device is lost: ") + lost;
+    return "its device refused submission " + std::to_string(offload.refused_at() + 1) + " of " +
+           std::to_string(offload.submissions()) + " of a job";
+  }
   // What a dispatcher begins at the slots of units: timed as it times them, from before it tells the device to begin.
   void run_on_device(std::vector<SegmentTimes>& segments) {
     exec::Offload& offload = *stage_.offload();
@@ -206,7 +216,7 @@ class Bench {
   bool segmented_;
   HostTime behind_;  // the device's work of the job
   Buffer output_;
-  std::string refused_;
+  std::string refused_, failed_;
   std::vector<Duration> steps_;
   std::vector<SegmentTimes> segments_;
   std::uint64_t interrupted_ = 0;
@@ -401,6 +411,10 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
               bench.run(options.warm_up, options.warm_up + options.samples, options.stop, [&] {
                 if (options.progress) options.progress(++done, total);
               });
+          if (!bench.failed().empty()) {
+            return fail(Code::kEnvironment, "stage '" + row.stage + "', variant '" + row.variant + "', beside " +
+                                                name_of(beside) + ": " + bench.failed() + "; nothing was written");
+          }
           if (times.size() < options.warm_up + options.samples) {
             return fail(Code::kInterrupted, "profiling was interrupted; nothing was written");
           }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "pipeline/report/commands.h"
 #include "runtime/exec/segments.h"
 #include "runtime/plan/plan.h"
 #include "scheduler/model/text.h"
@@ -20,21 +21,27 @@ const Figures* of_unit(const std::vector<Figures>& all, const std::string& unit)
 }
 
 // What the program does to show where a stage's plan is cut.
-std::string how_to_look(const PipelineConfig& config, const std::string& stage, const std::string& variant) {
-  return "takt compile " + config.file + " --stage " + stage + "/" + variant + " --target " +
-         kernels::name_of(config.device.target) + " -o " + stage + ".plan && takt plan show " + stage +
-         ".plan --board " + config.board_file;
+std::string how_to_look(const PipelineConfig& config, const std::string& stage, const std::string& variant,
+                        const std::string& unit, const ModelFiles& models) {
+  std::string replaced;
+  for (const auto& [name, file] : models) replaced += " --model " + shell_quoted(name + "=" + file);
+  const std::string plan = shell_quoted(stage + ".plan");
+  return "takt compile " + shell_quoted(config.file) + " --stage " + shell_quoted(stage + "/" + variant) + replaced +
+         " --target " + kernels::name_of(config.device.target) + " -o " + plan + " && takt plan show " + plan +
+         " --board " + shell_quoted(config.board_file) + " --unit " + shell_quoted(unit);
 }
 
 // Collects the errors of one variant.
 class Judge {
  public:
-  Judge(const PipelineConfig& config, std::size_t stage, std::size_t index, const sched::UnitFigures& figures)
+  Judge(const PipelineConfig& config, std::size_t stage, std::size_t index, const sched::UnitFigures& figures,
+        const ModelFiles& models)
       : config_(config),
         stage_(config.problem.stages[stage]),
         variant_(stage_.variants[index]),
         plan_(*config.stages[stage].variant(variant_.name).plan),
-        figures_(figures) {}
+        figures_(figures),
+        models_(models) {}
 
   // As the guard of the GPU cuts the plan; nullptr: of the first GPU that declares one.
   std::vector<std::size_t> cut(const sched::Unit* unit, const YamlNode& at) const {
@@ -57,7 +64,7 @@ class Judge {
       if (slots.segments != cuts) {
         at.error(where() + "the budget has " + count(slots.segments) + " on '" + unit + "', and the guard of " +
                  ms_text(gpu->guard) + " cuts the plan into " + std::to_string(cuts) +
-                 ". Where: " + how_to_look(config_, stage_.name, variant_.name));
+                 ". Where: " + how_to_look(config_, stage_.name, variant_.name, unit, models_));
       }
     } else if (slots.segments != 1) {
       at.error(where() + "the budget has " + count(slots.segments) + " on '" + unit + "', but the board (" +
@@ -99,6 +106,7 @@ class Judge {
   const sched::Variant& variant_;
   const plan::Plan& plan_;
   const sched::UnitFigures& figures_;
+  const ModelFiles& models_;
 };
 
 }  // namespace
@@ -132,8 +140,8 @@ std::optional<DeviceSlots> device_slots(const sched::Budget& budget, const sched
 }
 
 exec::Submissions submissions_of(const PipelineConfig& config, std::size_t stage, std::size_t index,
-                                 const sched::UnitFigures& figures, const YamlNode& variant) {
-  const Judge judge(config, stage, index, figures);
+                                 const sched::UnitFigures& figures, const ModelFiles& models, const YamlNode& variant) {
+  const Judge judge(config, stage, index, figures, models);
   const std::vector<sched::Budget>& budgets = config.problem.stages[stage].variants[index].budgets;
   const std::vector<YamlNode> nodes = variant.at("budgets").items();
   exec::Submissions out;

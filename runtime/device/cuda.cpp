@@ -122,8 +122,7 @@ class CudaEvent final : public Event {
     (void)health_->choose();
     return progress(cudaEventQuery(event_));
   }
-  Progress wait() override {
-    const ForeignCall call;
+  Progress wait() override {  // as long as it takes, and so on no timed thread
     (void)health_->choose();
     return progress(cudaEventSynchronize(event_));
   }

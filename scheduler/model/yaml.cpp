@@ -338,14 +338,13 @@ Result<UnitFigures> load_unit_figures(const std::string& board_file) {
   return out;
 }
 
-Result<GpuFigures> load_gpu_figures(const std::string& board_file) {
+Result<GpuFigures> load_gpu_figures(const std::string& board_file, const std::string& unit) {
   TAKT_ASSIGN(UnitFigures found, load_unit_figures(board_file));
-  if (found.gpus.empty()) {
-    return fail(Code::kConfiguration, board_file +
-                                          ": no unit of the board declares the figures of a GPU (figures: "
-                                          "{gflops, gb_s, step_us, guard_ms})");
+  for (GpuFigures& gpu : found.gpus) {
+    if (unit.empty() || gpu.unit == unit) return std::move(gpu);
   }
-  return std::move(found.gpus.front());
+  return fail(Code::kConfiguration, board_file + ": no unit of the board" + (unit.empty() ? "" : " '" + unit + "'") +
+                                        " declares the figures of a GPU (figures: {gflops, gb_s, step_us, guard_ms})");
 }
 
 Duration read_hyperperiod(const YamlNode& root) {

@@ -86,9 +86,47 @@ TEST_F(DeviceCommand, WhereAStagesPlanIsCutCanBeSeen) {
   EXPECT_THAT(profiled.err, HasSubstr("name the device with --device"));
 }
 
+// A budget is judged where it is used: each segment by itself.
+TEST_F(DeviceCommand, ProfilesAreJudgedSegmentBySegment) {
+  std::string text = slurp(kRoot + "/configs/pipelines/sim_copies.yaml");
+  const auto put = [&text](const std::string& what, const std::string& by) {
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+      text.replace(at, what.size(), by);
+    }
+  };
+  put("../", kRoot + "/configs/");
+  // The camera's would take a minute.
+  put("model: " + kRoot + "/configs/models/sim_camera_full.yaml", "type: camera_classical");
+  const std::size_t begin = text.find("          - cores: 1\n            segments:");
+  text.replace(begin, text.find("    overrun:", begin) - begin, "          - { cores: 1, ms: 6 }\n");
+  std::ofstream(path("copies.yaml")) << text;
+  const auto profile = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"profile", path("copies.yaml"), "--device", "cuda-host", "--device-memory",
+                                   "copied",  "--samples",         "10",       "--beside",  "alone"};
+    words.insert(words.end(), more.begin(), more.end());
+    return takt(words);
+  };
+  const Answer measured = profile({"-o", path("budgets.yaml")});
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  EXPECT_THAT(measured.out, HasSubstr("of the device's time"));
+  const std::string budgets = slurp(path("budgets.yaml"));
+  EXPECT_THAT(budgets, HasSubstr("segments_ms: ["));
+  const Answer judged = profile({"--against", path("budgets.yaml")});
+  EXPECT_THAT(judged.code, AnyOf(0, 1)) << judged.err;
+  EXPECT_THAT(judged.out, HasSubstr("segment 2 (h2d)  budget "));
+  EXPECT_THAT(judged.out, HasSubstr("segment 3 (gpu)  budget "));
+  // Of whole jobs they say nothing.
+  const std::size_t line = budgets.find("    segments_ms:");
+  std::ofstream(path("whole.yaml")) << budgets.substr(0, line) << budgets.substr(budgets.find('\n', line) + 1);
+  const Answer whole = profile({"--against", path("whole.yaml")});
+  EXPECT_EQ(whole.code, 4);
+  EXPECT_THAT(whole.err,
+              HasSubstr("the earlier budgets have 0 segments for variant 'full' of stage 'fusion', its jobs 5"));
+}
+
 // Whether budgets fit what a GPU is given to do, where there is none.
 TEST_F(DeviceCommand, ATableForAGpuIsPlannedWithoutOne) {
-  const auto schedule = [](const std::string& file, const std::vector<std::string>& more) {
+  const auto schedule = [this](const std::string& file, const std::vector<std::string>& more) {
     std::vector<std::string> words{"schedule", kRoot + "/configs/" + file};
     words.insert(words.end(), more.begin(), more.end());
     return takt(words);

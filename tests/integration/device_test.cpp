@@ -501,6 +501,7 @@ TEST_F(CutSegments, OtherSegmentsThanThePlanIsCutIntoAreRefused) {
                         " segments on 'gpu', and the guard of 0.300 ms cuts the plan into " + std::to_string(long_one) +
                         ". Where: takt compile " + path + " --stage camera_detect/full --target cuda:sm_87"));
   EXPECT_THAT(refused.error().message, HasSubstr("takt plan show camera_detect.plan --board "));
+  EXPECT_THAT(refused.error().message, HasSubstr(" --unit gpu"));
 }
 
 // A GPU with memory of its own: copies have slots on the engines of their directions.
@@ -655,6 +656,22 @@ TEST_F(Copies, AreProfiledWithTheirSegments) {
   EXPECT_THAT(other.error().message,
               HasSubstr("budgets give 5 segments for variant 'full' of stage 'fusion', whose jobs "
                         "have one time"));
+  // Nothing is measured of jobs that the device refused, or when it is lost.
+  const std::shared_ptr<device::Device> inner = harness();
+  for (const bool lost : {false, true}) {
+    const std::shared_ptr<device::FaultDevice> faulty =
+        device::FaultDevice::create(*inner, {.reject = lost ? 0ULL : 5ULL});
+    pipeline::ProfileOptions until = options;
+    until.progress = [&](double done, double) {
+      if (lost && done == 40) faulty->lose("pulled out");  // of 48 jobs, 12 of each stage
+    };
+    const auto failed = pipeline::profile_stages(on(faulty, file(text)), until);
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code, Code::kEnvironment);
+    EXPECT_THAT(failed.error().message, HasSubstr("stage 'fusion', variant 'full', beside alone: its device "));
+    EXPECT_THAT(failed.error().message,
+                HasSubstr(lost ? "is lost: pulled out; nothing was written" : "refused submission 2 of 3 of a job"));
+  }
   const auto cores = pipeline::profile_stages(on(nullptr), options);
   ASSERT_FALSE(cores);
   EXPECT_THAT(cores.error().message, HasSubstr("name the device with --device"));
