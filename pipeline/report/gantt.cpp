@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "pipeline/report/html.h"
@@ -24,17 +25,32 @@ class GanttPicture {
     begin_ = shown.begin.ns;
     end_ = begin_ + shown.table->clock.hyperperiod.ns;
     sensors_bottom_ = 6 + kSensorRow * static_cast<double>(run.problem.sensors.size());
+    // A lane in which no table plans anything is left out: boards have more cores than most pipelines use.
+    rows_.assign(run.problem.board.cores.size() + run.problem.board.units.size(), std::nullopt);
+    std::set<std::size_t> used;
+    const auto note = [&](const sched::Schedule& table) {
+      for (const sched::Slot& slot : table.slots) {
+        for (const std::size_t lane : lanes_of(slot)) used.insert(lane);
+      }
+    };
+    note(run.schedule);
+    for (const sched::ModeTable& mode : run.modes) note(mode.schedule);
+    std::size_t row = 0;
+    for (const std::size_t lane : used) rows_[lane] = row++;
   }
 
   std::string draw() {
     const std::size_t cores = run_.problem.board.cores.size();
-    const std::size_t lanes = cores + run_.problem.board.units.size();
-    const double bottom = lane_top(lanes);
+    const auto drawn = static_cast<std::size_t>(
+        std::count_if(rows_.begin(), rows_.end(), [](const auto& row) { return row.has_value(); }));
+    const double bottom = row_top(drawn);
     Svg svg(kWidth, bottom + kAxis,
             fmt::format("Planned slots and actual runs of hyperperiod {} on {} cores", hyperperiod_, cores), "gantt");
     axis(svg, bottom);
     sensors(svg);
-    for (std::size_t lane = 0; lane < lanes; ++lane) lane_labels(svg, lane);
+    for (std::size_t lane = 0; lane < rows_.size(); ++lane) {
+      if (rows_[lane]) lane_labels(svg, lane);
+    }
     planned(svg);
     actual(svg);
     return svg.str();
@@ -45,9 +61,10 @@ class GanttPicture {
     const double share = static_cast<double>(t - begin_) / static_cast<double>(end_ - begin_);
     return kLeft + share * (kWidth - kLeft - kRight);
   }
-  [[nodiscard]] double lane_top(std::size_t core) const {
-    return sensors_bottom_ + 8 + static_cast<double>(core) * (kPlannedRow + kActualRow + kLaneGap);
+  [[nodiscard]] double row_top(std::size_t row) const {
+    return sensors_bottom_ + 8 + static_cast<double>(row) * (kPlannedRow + kActualRow + kLaneGap);
   }
+  [[nodiscard]] double lane_top(std::size_t lane) const { return row_top(rows_[lane].value_or(0)); }
   [[nodiscard]] bool visible(std::int64_t from, std::int64_t to) const { return to > begin_ && from < end_; }
   [[nodiscard]] std::int64_t clip(std::int64_t t) const { return std::clamp(t, begin_, end_); }
 
@@ -232,6 +249,7 @@ class GanttPicture {
   std::uint64_t hyperperiod_;
   std::int64_t begin_ = 0, end_ = 1;  // table time, ns
   double sensors_bottom_ = 0;
+  std::vector<std::optional<std::size_t>> rows_;  // by lane, cores then units: where it is drawn
 };
 
 }  // namespace

@@ -87,7 +87,8 @@ std::string gantt_html(const ReportView& v) {
     return "<p>No output appeared: there is nothing to draw.</p>";
   }
   std::string text = lead(
-      "One hyperperiod of table time. Thin bars at the top: a sensor's sample from its stamp to its arrival. Per core, "
+      "One hyperperiod of table time, on the cores and units that a table uses. Thin bars at the top: a sensor's "
+      "sample from its stamp to its arrival. Per core, "
       "above: planned slots (wake-up window, budget, publish window); below: actual runs, dashed until the tick where "
       "the output is out. A two-core job stands in both lanes. Red outline: not ok; thin: it lost its core and goes on "
       "in the gaps." +
