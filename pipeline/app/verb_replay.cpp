@@ -333,6 +333,11 @@ pipeline::RunOptions run_options(const Options& options, const Prepared& prepare
 // one alone is compared, so that it is run anew as the table has it, too.
 Status measure_baselines(const Options& options, const Prepared& prepared, const pipeline::ReplayView& view,
                          Controls& controls, pipeline::RunData& data) {
+  if (data.dispatch.still_inside) {
+    return fail(Code::kEnvironment,
+                "--baselines: a worker of this run has not come back from a driver, so that this "
+                "process can run nothing more; the run itself is whole");
+  }
   constexpr std::uint64_t kFewest = 5;
   const std::uint64_t compared = pipeline::compared_hyperperiods(data);
   if (compared < kFewest) {
@@ -418,9 +423,6 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
   }
   if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::compare_digests(data, options.digests));
   if (prepared.reproduce) compare_with(*prepared.reproduce, data);
-  if (options.baselines && !data.interrupted) {
-    TAKT_RETURN_IF_ERROR(measure_baselines(options, prepared, view, controls, data));
-  }
   return data;
 }
 
@@ -511,6 +513,14 @@ int run(const Options& options) {
       if (faults == nullptr || why == Code::kUsage || why == Code::kConfiguration) return code;
       return tell_faults(check_faults(*faults, problem, nullptr, code), options.quiet);
     }
+    Status compared;
+    if (options.baselines && !data->interrupted) {
+      compared = measure_baselines(options, *prepared, view, controls, *data);
+      if (!compared) {  // that costs the comparison, not the run
+        data->measured.clear();
+        data->schedule_notes.push_back("--baselines: nothing was compared: " + compared.error().message);
+      }
+    }
     if (pass == 1) {
       first_digests = data->digests;
     } else {
@@ -552,8 +562,10 @@ int run(const Options& options) {
     }
     int code = finite ? judged_exit(options, *data, *outcome) : exit_code(Code::kGate);
     if (faults != nullptr) code = tell_faults(*data->faults, options.quiet || options.json);
+    if (!compared) code = report_error(compared.error());
     if (controls.device_lost) return kRestartMe;
     if (worst == 0) worst = code;
+    if (data->dispatch.still_inside) break;  // what a further pass would use may be held for good
 
     const std::lock_guard lock(controls.mutex);
     if (interrupted() || controls.quit) {

@@ -161,7 +161,7 @@ class Check {
       case ProcessFault::Kind::kKillClient:
       case ProcessFault::Kind::kKillRoudi: break;
     }
-    return fault.at < run_.problem.hyperperiod * static_cast<std::int64_t>(run_.dispatch.hyperperiods_run);
+    return TableTime{0} + fault.at < index_.planned(run_.dispatch.hyperperiods_run).begin;
   }
 
   [[nodiscard]] bool injected(const JobRecord& record) const {
@@ -264,9 +264,15 @@ class Check {
         {"modes one after the other", expected, seen, expected == seen || by_overrun_of_machine});
   }
 
+  // The hyperperiod of the run that this instant lies in; modes may have some of other lengths.
+  [[nodiscard]] std::int64_t hyperperiod_at(Duration instant) const {
+    std::uint64_t h = 0;
+    while (h < run_.dispatch.hyperperiods_run && index_.planned(h + 1).begin <= TableTime{0} + instant) ++h;
+    return static_cast<std::int64_t>(h);
+  }
+
   // The last hyperperiod in which something was done to the run.
   [[nodiscard]] std::int64_t last_faulty() const {
-    const std::int64_t h = run_.problem.hyperperiod.ns;
     std::int64_t last = 0;
     const auto of_jobs = [&](const auto& fault) {
       const JobRecord* const record = index_.find(fault.stage, fault.job + fault.count - 1);
@@ -276,9 +282,10 @@ class Check {
     for (const DeviceFault& fault : plan_.devices) of_jobs(fault);
     // The log begins within the first hyperperiods of the table.
     for (const SensorFault& fault : plan_.sensors) {
-      last = std::max(last, (fault.from + fault.length + fault.by).ns / h + 1);
+      last = std::max(last, hyperperiod_at(fault.from + fault.length + fault.by) + 1);
     }
-    for (const ProcessFault& fault : plan_.processes) last = std::max(last, (fault.at + fault.length).ns / h + 1);
+    for (const ProcessFault& fault : plan_.processes)
+      last = std::max(last, hyperperiod_at(fault.at + fault.length) + 1);
     return last;
   }
 

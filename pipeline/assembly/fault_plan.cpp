@@ -51,7 +51,8 @@ Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const s
     std::snprintf(text, sizeof text, "%.3f s", d.seconds());
     return std::string(text);
   };
-  const Duration table = problem.hyperperiod * static_cast<std::int64_t>(hyperperiods);
+  const Duration hyperperiod = modes.front().schedule.clock.hyperperiod;
+  const Duration table = hyperperiod * static_cast<std::int64_t>(hyperperiods);
   const auto reaches_job = [&](const auto& fault) {
     const std::uint64_t jobs = most_jobs(modes, fault.stage, table);
     if (jobs > 0 && fault.job >= jobs) {
@@ -68,10 +69,10 @@ Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const s
     if (fault.kind == ProcessFault::Kind::kDiskFull) continue;
     // A mode is entered where a hyperperiod begins.
     const bool mode = fault.kind == ProcessFault::Kind::kMode;
-    const Duration end = mode ? table - problem.hyperperiod + nanoseconds(1) : table;
+    const Duration end = mode ? table - hyperperiod + nanoseconds(1) : table;
     if (fault.at < end) continue;
     tell(fault.where, "the run lasts " + in_seconds(table) +
-                          (mode ? ", its last hyperperiod begins at " + in_seconds(table - problem.hyperperiod) : ""));
+                          (mode ? ", its last hyperperiod begins at " + in_seconds(table - hyperperiod) : ""));
   }
   if (never.empty()) return {};
   return fail(Code::kConfiguration, never);

@@ -33,8 +33,9 @@ Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const Pipel
                                                                      const std::vector<memory::AlignedBuffer>& arenas,
                                                                      const std::shared_ptr<exec::Accelerator>& device) {
   const sched::Stage& stage = config.problem.stages[s];
-  const std::vector<std::pair<std::uint32_t, int>> indices = variants_in(modes, s);
-  if (indices.empty()) return fail(Code::kConfiguration, config.file + ": no mode runs stage '" + stage.name + "'");
+  std::vector<std::pair<std::uint32_t, int>> indices = variants_in(modes, s);
+  // One that none of these modes runs stands by.
+  if (indices.empty()) indices.emplace_back(0, stage.variants.front().budgets.front().cores);
   std::vector<PipelineStageHost::VariantStage> out;
   // Variants go on with each other's state. It lies where all of them see it.
   std::shared_ptr<exec::StateStore> state;

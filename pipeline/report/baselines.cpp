@@ -160,7 +160,7 @@ class Simulation {
     }
   }
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> pattern(const sched::Sensor& s) const {
-    if (const auto exact = sched::sample_pattern(s, problem_.hyperperiod)) {
+    if (const auto exact = sched::sample_pattern(s, Duration{h_})) {
       return {exact->samples, exact->hyperperiods * h_};
     }
     return {1, s.period.ns};

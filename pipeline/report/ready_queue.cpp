@@ -12,14 +12,14 @@ std::vector<std::int64_t> rates_of(const sched::Problem& problem, const sched::S
   return rates;
 }
 
-// The sensor whose every sample releases the stage.
-std::optional<std::size_t> releasing_sensor(const sched::Problem& problem, std::size_t stage, std::int64_t rate) {
+// The sensor whose every sample releases the stage. `hyperperiod`: of the table, which a mode may have its own of.
+std::optional<std::size_t> releasing_sensor(const sched::Problem& problem, Duration hyperperiod, std::size_t stage,
+                                            std::int64_t rate) {
   for (const sched::Input& input : problem.stages[stage].inputs) {
     if (!input.from_sensor) continue;
     const sched::Sensor& sensor = problem.sensors[input.source];
-    const std::int64_t h = problem.hyperperiod.ns;
-    const auto exact = sched::sample_pattern(sensor, problem.hyperperiod);
-    const bool every = exact ? exact->samples == rate * exact->hyperperiods : h == rate * sensor.period.ns;
+    const auto exact = sched::sample_pattern(sensor, hyperperiod);
+    const bool every = exact ? exact->samples == rate * exact->hyperperiods : hyperperiod == sensor.period * rate;
     return every ? std::optional<std::size_t>(input.source) : std::nullopt;
   }
   return std::nullopt;
@@ -41,7 +41,7 @@ std::vector<Release> releases(const sched::Problem& problem, const sched::Schedu
     if (rate == 0) continue;
     std::uint64_t job = 0;
     const auto add = [&](std::int64_t at) { out.push_back({at, s, job++, at + h / rate}); };
-    const auto sensor = way == Way::kEpoch ? std::nullopt : releasing_sensor(problem, s, rate);
+    const auto sensor = way == Way::kEpoch ? std::nullopt : releasing_sensor(problem, table.clock.hyperperiod, s, rate);
     if (sensor) {
       for (const std::int64_t at : arrivals[*sensor]) {
         if (at >= 0 && at < count * h) add(at);

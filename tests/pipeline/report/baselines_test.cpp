@@ -1,6 +1,7 @@
 #include "pipeline/report/baselines.h"
 
 #include <gtest/gtest.h>
+#include <utility>
 
 #include "pipeline/report/verdict.h"
 #include "tests/pipeline/report/synthetic_run.h"
@@ -134,6 +135,16 @@ TEST(Baselines, OfSeveralModesTheFirstIsCompared) {
   const Baseline first = simulate(run, Way::kFifo, 1);
   for (std::size_t c = 0; c < 2; ++c) EXPECT_TRUE(same(first.chains[c], alone.chains[c])) << c;
   EXPECT_EQ(baselines(run).size(), 12U);
+  // With a hyperperiod of its own, from which rates and samples are counted.
+  const Duration whole = std::exchange(run.problem.hyperperiod, milliseconds(50));
+  for (const Way way : {Way::kTable, Way::kFifo, Way::kEpoch}) {
+    const Baseline other = simulate(run, way, 1);
+    run.problem.hyperperiod = whole;
+    const Baseline same_length = simulate(run, way, 1);
+    run.problem.hyperperiod = milliseconds(50);
+    for (std::size_t c = 0; c < 2; ++c) EXPECT_TRUE(same(other.chains[c], same_length.chains[c])) << name_of(way);
+  }
+  run.problem.hyperperiod = whole;
   // A limit of its own, and a chain that it has not.
   const auto latency = static_cast<std::size_t>(sched::Quantity::kLatency);
   run.modes[0].limits[0][latency] = microseconds(1);
