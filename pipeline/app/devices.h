@@ -14,8 +14,8 @@ namespace takt::app {
 // no kernels for, a device that this program was built without.
 Result<pipeline::DevicePlace> open_device(const std::string& name, const std::string& memory);
 
-// A device that takes plans for this GPU ("cuda:sm_87", "cuda:sm_90") and does nothing, where none is needed: to compile
-// and to plan. `memory` as above; "": an Orin shares its memory, others copy. kUsage: no such target.
+// A device that takes plans for this GPU ("cuda:sm_87", "cuda:sm_90") and does nothing, where none is needed: to
+// compile and to plan. `memory` as above; "": an Orin shares its memory, others copy. kUsage: no such target.
 Result<pipeline::DevicePlace> stand_in_for(const std::string& target, const std::string& memory = "");
 
 // --device and --device-memory, for open_device().

@@ -74,7 +74,8 @@ struct Profile {
   std::string refused;  // real-time rights that were refused, in words
 };
 
-// kInterrupted when stopped; kEnvironment when a device refused a job or was lost; kConfiguration where a budget has segments on units and the stage runs on the cores.
+// kInterrupted when stopped; kEnvironment when a device refused a job or was lost; kConfiguration where a budget has
+// segments on units and the stage runs on the cores.
 Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOptions& options);
 
 // What goes into a budgets file.

@@ -32,12 +32,11 @@ inline constexpr const char* kDeviceOrder =
 // Of these tensors of a plan together.
 std::uint64_t bytes_of(const plan::Plan& plan, const std::vector<std::uint32_t>& tensors);
 
-// Of one variant, whose plan, where `models` replace those of contracts, runs on config.device: cut by the guard that the board declares of its GPU, with copies
-// where its budgets have segments for them. What does not fit each other is an error at `variant`, the variant in the
-// pipeline's file: other segments than the plan is cut into, a step that alone exceeds the guard, copies where nothing
-// is copied or for which there is too little time.
+// Of one variant, whose plan, where `models` replace those of contracts, runs on config.device: cut by the guard that
+// the board declares of its GPU, with copies where its budgets have segments for them. What does not fit each other is
+// an error at `variant`, the variant in the pipeline's file: other segments than the plan is cut into, a step that
+// alone exceeds the guard, copies where nothing is copied or for which there is too little time.
 exec::Submissions submissions_of(const PipelineConfig& config, std::size_t stage, std::size_t index,
-                                 const sched::UnitFigures& figures, const ModelFiles& models,
-                                 const YamlNode& variant);
+                                 const sched::UnitFigures& figures, const ModelFiles& models, const YamlNode& variant);
 
 }  // namespace takt::pipeline

@@ -30,8 +30,8 @@ struct UnitFigures {
 };
 Result<UnitFigures> load_unit_figures(const std::string& board_file);
 
-// Of the gpu unit of that name, or the first one that declares them. kConfiguration: errors of the board file, or no unit
-// does.
+// Of the gpu unit of that name, or the first one that declares them. kConfiguration: errors of the board file, or no
+// unit does.
 Result<GpuFigures> load_gpu_figures(const std::string& board_file, const std::string& unit = "");
 
 }  // namespace takt::sched
