@@ -76,6 +76,7 @@ bool convert(ir::Attribute& value, char kind) {
   } else if (kind == 'F' && std::holds_alternative<std::vector<std::int64_t>>(value)) {
     const auto& whole = std::get<std::vector<std::int64_t>>(value);
     std::vector<float> numbers;
+    numbers.reserve(whole.size());
     for (const std::int64_t v : whole) numbers.push_back(static_cast<float>(v));
     value = std::move(numbers);
   }

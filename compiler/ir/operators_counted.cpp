@@ -17,7 +17,6 @@ using kernels::reference::Generic;
 using kernels::reference::GenericParams;
 using kernels::reference::GenericType;
 using kernels::reference::kGenericInputs;
-using kernels::reference::kGenericOutputs;
 using kernels::reference::kMade;
 using kernels::reference::kMostCounts;
 
