@@ -133,14 +133,19 @@ void Feeder::stop() {
 }
 
 void Feeder::loop() {
+  SensorTime last{std::numeric_limits<std::int64_t>::min()};
   while (status_ && !stop_.load(std::memory_order_acquire)) {
     Result<std::optional<sensors::LogMessage>> next = log_.next();
     if (!next) {
       status_ = fail(std::move(next).error());
       break;
     }
-    if (!next->has_value()) break;
+    if (!next->has_value()) {
+      for (std::size_t i = 0; i < feeds_.size(); ++i) count_silence(i, last);
+      break;
+    }
     const sensors::LogMessage& message = **next;
+    last = message.arrival;
     for (std::size_t i = 0; i < feeds_.size(); ++i) {
       if (rig_.sensors[feeds_[i]->sensor].topic != message.channel->topic) continue;
       if (gate_ != nullptr) wait_at_gate(message.arrival);
@@ -182,6 +187,22 @@ bool Feeder::wait_for_room(const SensorFeed& feed, SensorTime arrival, std::vect
     if (pending.size() < feed.ahead || arrival.ns <= wanted) return true;
     if (stop_.load(std::memory_order_acquire)) return false;
     nap();
+  }
+}
+
+// A sensor that fell silent while others went on: no later frame shows the gap.
+void Feeder::count_silence(std::size_t feed, SensorTime last) {
+  const sensors::RigSensor& sensor = rig_.sensors[feeds_[feed]->sensor];
+  const std::int64_t since = progress_[feed].last_capture;
+  if (since == transport::kNoStamp) return;
+  const std::int64_t silent = last.ns - sensor.delay_max().ns - since;
+  const std::int64_t missing = (silent - sensor.period.ns / 2) / sensor.period.ns;
+  if (missing < 1) return;
+  SensorHealth& health = health_[feed];
+  health.gaps += static_cast<std::uint64_t>(missing);
+  if (health.examples.size() < kExamples) {
+    health.examples.push_back("frames missing at the end: none came in the last " + std::to_string(silent / 1'000'000) +
+                              " ms of the log");
   }
 }
 

@@ -93,6 +93,7 @@ class Feeder {
  private:
   void loop();
   void feed(SensorFeed& feed, SensorHealth& health, const sensors::LogMessage& message);
+  void count_silence(std::size_t feed, SensorTime last);
   void wait_at_gate(SensorTime arrival);
   bool wait_for_room(const SensorFeed& feed, SensorTime arrival, std::vector<std::int64_t>& pending);
 

@@ -103,8 +103,11 @@ std::string ten_lines(const RunData& run) {
   line("run",
        fmt::format("{}, {} drive, {}, {} hyperperiods{}", run.pipeline_name,
                    run.rig.drive.empty() ? "unknown" : run.rig.drive, run.mode, run.dispatch.hyperperiods_run, length));
-  line("chains", fmt::format("{} held, {} void, {} violated{}", judgement.held, judgement.void_count,
-                             judgement.violated, share ? " (" + percent_text(*share) + " held)" : ""));
+  line("chains",
+       fmt::format(
+           "{} held, {} void, {} violated{}{}", judgement.held, judgement.void_count, judgement.violated,
+           share ? " (" + percent_text(*share) + " held)" : "",
+           judgement.void_others > 0 ? fmt::format("; of reactions and ages {} void", judgement.void_others) : ""));
   const ChainJudgement* tightest = nullptr;
   double tightest_share = 0;
   for (const ChainJudgement& chain : judgement.chains) {

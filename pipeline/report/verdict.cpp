@@ -827,6 +827,24 @@ std::string void_by_chain(const Judgement& judgement) {
   return text;
 }
 
+// "camera reaction up to 1078.00 ms (bound 150.00 ms), ...": void reactions and ages that went beyond their bounds. A
+// sensor that falls silent has no samples whose latency could be void; what it does shows here alone.
+std::string beyond_bounds(const Judgement& judgement) {
+  std::string text;
+  for (const ChainJudgement& chain : judgement.chains) {
+    for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+      const QuantityJudgement& quantity = chain.quantities[q];
+      const bool beyond = quantity.bound && quantity.void_count > 0 && quantity.violated == 0 &&
+                          quantity.published_max > *quantity.bound;
+      if (static_cast<Quantity>(q) == Quantity::kLatency || !beyond) continue;
+      text += fmt::format("{}{} {} up to {} (bound {})", text.empty() ? "" : ", ", chain.name,
+                          sched::name_of(static_cast<Quantity>(q)), ms_text(quantity.published_max),
+                          ms_text(*quantity.bound));
+    }
+  }
+  return text;
+}
+
 // Below this share a run without violations is no evidence.
 constexpr double kLeastShareHeld = 0.5;
 
@@ -839,6 +857,8 @@ void conclude(const RunData& run, Judgement& out) {
     out.violated += latency.violated;
     out.fill += latency.fill;
     for (const QuantityJudgement& quantity : chain.quantities) violated += quantity.violated;
+    for (const QuantityJudgement& quantity : chain.quantities) out.void_others += quantity.void_count;
+    out.void_others -= latency.void_count;
   }
   if (violated > 0) {
     out.reasons.push_back(plural(violated, "chain instance", "chain instances") +
@@ -850,10 +870,15 @@ void conclude(const RunData& run, Judgement& out) {
     if (requirement.group.rfind("chain ", 0) == 0 && violated > 0) continue;  // said above
     out.reasons.push_back(requirement.group + ", " + requirement.name + ": " + requirement.detail);
   }
+  std::string voids;
   if (out.void_count > 0) {
-    out.reasons.push_back(plural(out.void_count, "chain instance is", "chain instances are") +
-                          " void, a monitored assumption was broken on the way: " + void_by_chain(out));
+    voids = plural(out.void_count, "chain instance is", "chain instances are") +
+            " void, a monitored assumption was broken on the way: " + void_by_chain(out);
   }
+  if (const std::string beyond = beyond_bounds(out); !beyond.empty()) {
+    voids += (voids.empty() ? "" : "; ") + ("void and beyond their bounds: " + beyond);
+  }
+  if (!voids.empty()) out.reasons.push_back(voids);
   bool unknown = false;  // a chain that the stamps are too coarse for
   for (const Requirement& requirement : out.requirements) {
     if (requirement.outcome != Outcome::kNotJudged || !out.deadlines_not_judged.empty()) continue;

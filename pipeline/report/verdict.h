@@ -114,6 +114,7 @@ struct Judgement {
   std::vector<Miss> misses;     // jobs not ok, pipeline fill left out, by (nominal start, stage)
   std::uint64_t fill_jobs = 0;  // jobs before the pipeline was full
   std::uint64_t held = 0, void_count = 0, violated = 0, fill = 0;  // latency instances of all chains
+  std::uint64_t void_others = 0;                                   // void reactions and ages of all chains
   // Share of held among held, void and violated latency instances; nullopt when there was none.
   [[nodiscard]] std::optional<double> share_held() const;
 };

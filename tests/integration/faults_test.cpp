@@ -103,6 +103,19 @@ TEST_F(Faults, SensorFaultsInLockstepGiveTheSameBytesTwice) {
 }
 
 // Every kind of damaged samples at once, and a stage that overruns: the folder is enough to have its bytes again.
+// No later frame shows the gap, and no sample stands for the frames: said nevertheless.
+TEST_F(Faults, ASensorThatStaysDeadIsNotHidden) {
+  const std::string file = path("dead.yaml");
+  std::ofstream(file)
+      << "{name: dead, what: the camera dies, expect: {exit: 0, messages: {camera_front: {gaps: [85, "
+         "87]}, lidar_top: {gaps: 0}}}, faults: [{sensor: camera_front, kind: drop, from_s: 0.1, for_s: 10}]}";
+  const Answer answer = replay(file, {"--transport", "local", "--lockstep"});
+  EXPECT_EQ(answer.code, 0) << answer.out << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr("void and beyond their bounds: camera age at output up to 3128"));
+  EXPECT_THAT(answer.out, HasSubstr("; of reactions and ages "));
+  EXPECT_THAT(answer.out, HasSubstr("frames missing"));
+}
+
 TEST_F(Faults, ARunWithDamagedSamplesIsReproduced) {
 #ifdef TAKT_SANITIZED
   GTEST_SKIP() << "sanitizers make every job an overrun";

@@ -408,6 +408,13 @@ TEST(Verdict, MissingFrameIsASampleGap) {
   EXPECT_EQ(gap->output, 6U);
   EXPECT_TRUE(broke(*gap, Assumption::kPeriod));
   EXPECT_EQ(of(j, 0, Quantity::kReaction).violated, 0U);
+  // No sample stands for the frame, so no latency is void: reactions and ages say what it did.
+  EXPECT_EQ(j.void_count, 0U);
+  EXPECT_GE(j.void_others, 2U);
+  ASSERT_FALSE(j.reasons.empty());
+  const std::string& said = j.reasons.front();
+  EXPECT_NE(said.find("void and beyond their bounds: "), std::string::npos) << said;
+  EXPECT_NE(said.find("age at output up to " + ms_text(age.published_max)), std::string::npos) << said;
 }
 
 TEST(Verdict, ABadFrameIsNoSampleGap) {
