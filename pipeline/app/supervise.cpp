@@ -93,6 +93,7 @@ int supervise(const std::string& folder) {
   nlohmann::ordered_json log;
   log["schema"] = "takt.supervision";
   log["processes"] = nlohmann::ordered_json::array();
+  bool failed = false;  // a process before the last one
   for (int restarts = 0;; ++restarts) {
     const HostTime begin = host_now();
     setenv(kRestartsVariable, std::to_string(restarts).c_str(), 1);
@@ -101,20 +102,23 @@ int supervise(const std::string& folder) {
     const int status = wait_for(*child);
     const double lasted = (host_now() - begin).seconds();
     nlohmann::ordered_json entry{{"process", *child}, {"seconds", lasted}};
-    const bool asks = WIFEXITED(status) && WEXITSTATUS(status) == kRestartMe;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    const bool asks = code == kRestartMe || code == kRestartMeFailed;
     if (asks) {
       entry["reason"] = "its device was lost";
+      if (code == kRestartMeFailed) entry["exit_code"] = exit_code(Code::kGate);
+      failed = failed || code == kRestartMeFailed;
     } else if (WIFSIGNALED(status)) {
       entry["signal"] = WTERMSIG(status);
       entry["reason"] = strsignal(WTERMSIG(status));
     } else {
-      entry["exit_code"] = WEXITSTATUS(status);
+      entry["exit_code"] = code;
     }
     log["processes"].push_back(entry);
     log["restarts"] = restarts;
     const Status written = write_file_atomically(folder + "/supervision.json", log.dump(1) + "\n");
     if (!written) return report_error(written.error());
-    if (!asks && !WIFSIGNALED(status)) return WEXITSTATUS(status);
+    if (!asks && !WIFSIGNALED(status)) return code == 0 && failed ? exit_code(Code::kGate) : code;
     const std::string cause =
         asks ? "because its device was lost"
              : "by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";

@@ -406,6 +406,12 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
     std::fprintf(stderr, "takt: %s\n", finding.c_str());
     data.environment.warnings.push_back(finding);
   }
+  if (const int restarts = restarts_before().value_or(0); restarts > 0) {
+    data.environment.warnings.insert(
+        data.environment.warnings.begin(),
+        "this process is number " + std::to_string(restarts + 1) +
+            " of the run, after others that ended early: supervision.json in the run folder says how");
+  }
   data.run_folder = folder;
   data.command = command_line();
   for (const std::string& model : options.schedule.models) data.options.insert(data.options.end(), {"--model", model});
@@ -563,7 +569,7 @@ int run(const Options& options) {
     int code = finite ? judged_exit(options, *data, *outcome) : exit_code(Code::kGate);
     if (faults != nullptr) code = tell_faults(*data->faults, options.quiet || options.json);
     if (!compared) code = report_error(compared.error());
-    if (controls.device_lost) return kRestartMe;
+    if (controls.device_lost) return code == 0 ? kRestartMe : kRestartMeFailed;
     if (worst == 0) worst = code;
     if (data->dispatch.still_inside) break;  // what a further pass would use may be held for good
 

@@ -174,6 +174,12 @@ TEST_F(DeviceCommand, ALostDeviceEndsASupervisedProcessAndAnotherOneGoesOn) {
   EXPECT_THAT(log, HasSubstr("its device was lost"));
   EXPECT_THAT(log, HasSubstr("\"restarts\": 1"));
   EXPECT_THAT(log, HasSubstr("\"exit_code\": 0"));
+  // What the first process did not bear as expected, the second one does not make good.
+  std::ofstream(path("lost.yaml")) << "{name: lost, what: w, expect: {exit: 0, messages: {camera_front: {gaps: 77}}}, "
+                                      "faults: [{device: lose, stage: camera_detect, job: 1}]}";
+  const Answer unmet = replay({"--supervise", "--device", "cuda-host", "--faults", path("lost.yaml")});
+  EXPECT_EQ(unmet.code, 1) << unmet.err;
+  EXPECT_THAT(slurp(path("run/supervision.json")), HasSubstr("\"exit_code\": 1"));
 }
 
 }  // namespace

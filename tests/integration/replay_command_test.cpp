@@ -107,7 +107,8 @@ TEST_F(ReplayCommand, AKilledProcessIsStartedAgainAndWrittenDown) {
   ASSERT_EQ(kill(child, SIGKILL), 0);
   EXPECT_EQ(finish(), 0) << screen_;
   EXPECT_THAT(screen_, HasSubstr("by signal 9"));
-  EXPECT_TRUE(has("report.html"));
+  std::ifstream page(out_ / "report.html");
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(page), {}), HasSubstr("this process is number 2 of the run"));
   std::ifstream file(out_ / "supervision.json");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(text, HasSubstr("\"signal\": 9"));
