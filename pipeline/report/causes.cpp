@@ -58,21 +58,44 @@ LatestPart latest_part(const RunData& run, const JobRecord& record) {
   return out;
 }
 
-// Until when what was to begin before `at` computed on the cores of the job, where that is later; kNever: nothing did.
-std::int64_t on_cores_until(const RunData& run, const JobRecord& record, std::int64_t at) {
-  if (record.segment_count == 0) {
-    return record.nominal_start < at && record.completion > at ? record.completion : kNever;
-  }
+// What of the job was to begin before `at` and computed on its cores beyond that; kNever: nothing did.
+struct OnCores {
   std::int64_t until = kNever;
+  std::int64_t slot_end = kNever;  // of that part
+};
+OnCores on_cores_beyond(const RunData& run, const JobRecord& record, std::int64_t at) {
+  if (record.segment_count == 0) {
+    const bool beyond = record.nominal_start < at && record.completion > at;
+    return beyond ? OnCores{record.completion, record.slot_end} : OnCores{};
+  }
+  OnCores out;
   for_segments(run, record, [&](const sched::Slot& slot, std::int64_t nominal) {
     const std::int64_t end = record.segments[slot.segment].end;
-    if (!slot.unit && nominal < at && end > at) until = std::max(until, end);
+    if (slot.unit || nominal >= at || end <= at || end <= out.until) return;
+    const sched::TickClock& clock = run.table_of(record).clock;
+    out = {end, nominal + (clock.end_at(0, slot.end) - clock.start_at(0, slot.start)).ns};
   });
-  return until;
+  return out;
+}
+
+// Whether anything but `holder` began on the core in [from, before).
+bool began_on(const RunData& run, const JobRecord& holder, std::uint32_t core, std::int64_t from, std::int64_t before) {
+  return std::any_of(run.records.begin(), run.records.end(), [&](const JobRecord& record) {
+    const auto* cores = cores_of(run, record);
+    if (&record == &holder || record.actual_start == kNever || cores == nullptr) return false;
+    if (std::find(cores->begin(), cores->end(), core) == cores->end()) return false;
+    const auto within = [&](std::int64_t start) { return start >= from && start < before; };
+    bool any = within(record.actual_start);
+    for_segments(run, record, [&](const sched::Slot& slot, std::int64_t) {
+      any = any || (!slot.unit && within(record.segments[slot.segment].start));
+    });
+    return any;
+  });
 }
 
 // The job of another stage that still held a core on which `record` was to begin, or go on. One that lost its core at
-// the end of its slot did not, unless it was inside a call then.
+// the end of its slot did not, unless it was inside a call then; and it had come back from that when the core was given
+// to another job.
 struct Holder {
   const JobRecord* job = nullptr;
   Duration held;  // behind that instant
@@ -90,15 +113,20 @@ Holder holder_of_core(const RunData& run, const RecordIndex& index, const JobRec
     while (at != jobs.begin()) {
       const JobRecord* const other = *--at;
       if (other->actual_start == kNever || other->completion == kNever) continue;
-      if ((other->flags & sched::kFlagIsolated) != 0 && (other->flags & sched::kFlagInCall) == 0) continue;
+      const bool in_call = (other->flags & sched::kFlagInCall) != 0;
+      if ((other->flags & sched::kFlagIsolated) != 0 && !in_call) continue;
       if (other->completion <= part.nominal) break;  // jobs of a stage do not overlap: so did those before
-      const std::int64_t until = on_cores_until(run, *other, part.nominal);
+      const OnCores beyond = on_cores_beyond(run, *other, part.nominal);
       const auto* others = cores_of(run, *other);
-      const bool shared = others != nullptr && std::find_first_of(cores->begin(), cores->end(), others->begin(),
-                                                                  others->end()) != cores->end();
-      if (until == kNever || !shared) continue;
-      const Duration held{until - part.nominal};
-      if (found.job == nullptr || held > found.held) found = {other, held};
+      if (beyond.until == kNever || others == nullptr) continue;
+      const std::int64_t over = beyond.slot_end + run.problem.stages[stage].slack.ns;
+      const bool held = std::any_of(cores->begin(), cores->end(), [&](std::uint32_t core) {
+        if (std::find(others->begin(), others->end(), core) == others->end()) return false;
+        return !in_call || !began_on(run, *other, core, over, part.nominal);
+      });
+      if (!held) continue;
+      const Duration longer{beyond.until - part.nominal};
+      if (found.job == nullptr || longer > found.held) found = {other, longer};
     }
   }
   return found;

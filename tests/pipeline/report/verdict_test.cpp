@@ -85,6 +85,22 @@ TEST(Verdict, RefusedRightsAndOtherRatesAreNotJudged) {
   RunData fast = synthetic_run(4, true);
   fast.rate = 2;
   EXPECT_EQ(judge(fast).outcome, Outcome::kNotJudged);
+
+  // That rights were refused comes before what that does to a run.
+  for (sched::JobRecord& r : run.records) {
+    if (r.stage != kFusionStage) continue;
+    r.actual_start = r.nominal_start + 700'000;
+    r.flags |= sched::kFlagLateStart;
+    r.job_class = sched::JobClass::kLateStart;
+  }
+  const Judgement late = judge(run);
+  ASSERT_GT(late.void_count, 0U);
+  ASSERT_GT(late.reasons.size(), 1U);
+  EXPECT_NE(late.reasons.front().find("without real-time rights"), std::string::npos) << late.reasons.front();
+  record_of(run, kCameraStage, 1).copied_bytes = 1 << 20;  // where something failed, that is the reason
+  const Judgement failed = judge(run);
+  EXPECT_EQ(failed.outcome, Outcome::kFail);
+  EXPECT_NE(failed.reasons.back().find("without real-time rights"), std::string::npos) << failed.reasons.back();
 }
 
 TEST(Verdict, LateStartMakesExactlyItsOwnInstancesVoid) {
@@ -301,8 +317,26 @@ TEST(Verdict, WhoWasInsideADriverKeptItsCore) {
   EXPECT_EQ(causes().find("lidar_detect#3"), std::string::npos) << causes();
   lidar.flags |= sched::kFlagInCall;
   EXPECT_NE(causes().find("lost its core when it came back from its device's driver"), std::string::npos) << causes();
-  EXPECT_NE(causes().find(": lidar_detect#3 kept its core until it came back from a call"), std::string::npos)
-      << causes();
+  const std::string kept = ": lidar_detect#3 kept its core until it came back from a call";
+  EXPECT_NE(causes().find(kept), std::string::npos) << causes();
+
+  // It computes on in gaps until the next job of that core begins late, but a job has begun there meanwhile.
+  sched::JobRecord& next = record_of(run, kCameraStage, 12);
+  lidar.completion = next.nominal_start + 5'000'000;
+  next.actual_start = next.nominal_start + 2'000'000;
+  next.flags |= sched::kFlagLateStart;
+  next.job_class = sched::JobClass::kLateStart;
+  const auto cause_of_next = [&] {
+    for (const Miss& miss : judge(run).misses) {
+      if (miss.record == &next) return miss.cause;
+    }
+    return std::string("no miss");
+  };
+  EXPECT_NE(cause_of_next().find("after its nominal start"), std::string::npos) << cause_of_next();
+  EXPECT_EQ(cause_of_next().find(kept), std::string::npos) << cause_of_next();
+  // Where that one did not begin, the core may have been kept all the time.
+  skip_job(run, kCameraStage, 11);
+  EXPECT_NE(cause_of_next().find(kept), std::string::npos) << cause_of_next();
 }
 
 TEST(Verdict, HostEvidenceStandsBesideTheJobsOfItsCoreAndTime) {
