@@ -905,7 +905,6 @@ void conclude(const RunData& run, Judgement& out) {
   if (mostly_void)
     out.reasons.insert(out.reasons.begin(), "most chain instances are void: the run says little about the bounds");
   if (run.interrupted) out.reasons.push_back("interrupted: this report covers the part that ran");
-  if (!out.deadlines_not_judged.empty()) out.reasons.push_back("real-time deadlines: " + out.deadlines_not_judged);
   const bool lockstep = run.mode == "lockstep";
   if (run.lost_records > 0) {
     // What looks like a violation may be a record that is not there.
@@ -917,6 +916,11 @@ void conclude(const RunData& run, Judgement& out) {
   } else {
     out.outcome = Outcome::kPass;
   }
+  if (out.deadlines_not_judged.empty()) return;
+  // First where it decides: whatever else such a run shows may come of it.
+  const bool decides = out.outcome == Outcome::kNotJudged && !lockstep;
+  out.reasons.insert(decides ? out.reasons.begin() : out.reasons.end(),
+                     "real-time deadlines: " + out.deadlines_not_judged);
 }
 
 std::string deadline_remark(const RunData& run) {

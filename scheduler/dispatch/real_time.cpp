@@ -236,7 +236,12 @@ void CoreDispatcher::follow(StageRun& stage, const Job& job) {
     if (published.stage == &stage) published.last_follow = tag;
   }
   if (!stage.await_decision(job, clock_.host(job.slot_end))) stage.give_up(job, part);
-  if (stage.decided(tag) && stage.running() == tag) release(stage, part, job);
+  if (!stage.decided(tag)) return;
+  if (stage.running() == tag) {
+    release(stage, part, job);
+  } else {
+    agenda_.drop(&stage, tag);  // skipped
+  }
 }
 
 void CoreDispatcher::drain(HostTime limit) {
