@@ -26,15 +26,19 @@ Status write_judged(const RunData& run, const Judgement& judgement, const std::s
 }
 
 std::string digest_line(const RunData& run) {
+  constexpr std::string_view kNotCompared = "NOT COMPARED";
   std::size_t equal = 0, differs = 0, not_compared = 0;
+  std::string why;  // ": another table (...)"
   for (const TopicDigest& d : run.digests) {
     equal += d.compared == "equal" ? 1 : 0;
     differs += d.compared == "differs" ? 1 : 0;
-    not_compared += d.compared.rfind("NOT COMPARED", 0) == 0 ? 1 : 0;
+    if (!d.compared.starts_with(kNotCompared)) continue;
+    ++not_compared;
+    why = d.compared.substr(kNotCompared.size());
   }
   if (equal + differs + not_compared == 0) return fmt::format("{} topics, not compared", run.digests.size());
-  return fmt::format("{} topics: {} equal, {} differ, {} NOT COMPARED", run.digests.size(), equal, differs,
-                     not_compared);
+  return fmt::format("{} topics: {} equal, {} differ, {} {}{}", run.digests.size(), equal, differs, not_compared,
+                     kNotCompared, why);
 }
 
 std::string score_line(const RunData& run) {

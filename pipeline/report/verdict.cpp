@@ -904,6 +904,14 @@ void conclude(const RunData& run, Judgement& out) {
   const bool mostly_void = share && *share < kLeastShareHeld;
   if (mostly_void)
     out.reasons.insert(out.reasons.begin(), "most chain instances are void: the run says little about the bounds");
+  // A log that another rig recorded, or in a coding that nobody reads: whatever else is said follows from it.
+  for (const SensorHealth& sensor : run.health) {
+    if (sensor.messages == 0 || sensor.bad_frames < sensor.messages) continue;
+    out.reasons.insert(
+        out.reasons.begin(),
+        fmt::format("{}: none of its {} could be used{}", sensor.sensor, plural(sensor.messages, "message", "messages"),
+                    sensor.examples.empty() ? "" : ", first " + sensor.examples.front()));
+  }
   if (run.interrupted) out.reasons.push_back("interrupted: this report covers the part that ran");
   const bool lockstep = run.mode == "lockstep";
   if (run.lost_records > 0) {

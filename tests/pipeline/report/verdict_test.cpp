@@ -451,6 +451,17 @@ TEST(Verdict, MissingFrameIsASampleGap) {
   EXPECT_NE(said.find("age at output up to " + ms_text(age.published_max)), std::string::npos) << said;
 }
 
+TEST(Verdict, ASensorOfWhichNothingCouldBeUsedIsSaidFirst) {
+  RunData run = synthetic_run(6, false);
+  run.health[0].messages = 90;
+  run.health[0].bad_frames = 90;
+  run.health[0].examples = {"message 0 (stamp 5 ns): 640 x 360 is not the rig's 1920 x 1080: left out"};
+  const Judgement j = judge(run);
+  ASSERT_FALSE(j.reasons.empty());
+  EXPECT_EQ(j.reasons.front(),
+            run.health[0].sensor + ": none of its 90 messages could be used, first " + run.health[0].examples.front());
+}
+
 TEST(Verdict, ABadFrameIsNoSampleGap) {
   RunData run = synthetic_run(6, false);
   // Frame 9 is in the log, but nobody can read it.
