@@ -102,20 +102,24 @@ void print_calibration(const pipeline::PipelineConfig& config, const pipeline::P
   std::printf("\n");
 }
 
-// Budgets of an earlier profile are of jobs in the same segments.
-Status check_segments(const pipeline::PipelineConfig& config, const sched::BudgetTable& earlier) {
-  for (const sched::Stage& stage : config.problem.stages) {
-    for (const sched::Variant& variant : stage.variants) {
-      for (const sched::Budget& planned : variant.budgets) {
-        for (const sched::StageBudget& entry : earlier.budgets) {
-          const bool same =
-              entry.stage == stage.name && entry.variant == variant.name && entry.budget.cores == planned.cores;
-          if (!same || entry.budget.segments.size() == planned.segments.size()) continue;
-          return fail(Code::kConfiguration, "the earlier budgets have " + std::to_string(entry.budget.segments.size()) +
-                                                " segments for variant '" + variant.name + "' of stage '" + stage.name +
-                                                "', its jobs " + std::to_string(planned.segments.size()) +
-                                                "; profile the pipeline as it is now");
+// Every budget of an earlier profile is of this pipeline: one that none of its jobs has could not be judged.
+Status check_earlier(const pipeline::PipelineConfig& config, const sched::BudgetTable& earlier) {
+  sched::Problem changed = config.problem;
+  TAKT_RETURN_IF_ERROR(sched::apply_budgets(changed, earlier));
+  for (const sched::StageBudget& entry : earlier.budgets) {
+    for (const sched::Stage& stage : config.problem.stages) {
+      for (const sched::Variant& variant : stage.variants) {
+        if (entry.stage != stage.name || entry.variant != variant.name) continue;
+        std::string declared;
+        bool known = false;
+        for (const sched::Budget& budget : variant.budgets) {
+          known = known || budget.cores == entry.budget.cores;
+          declared += (declared.empty() ? "" : ", ") + std::to_string(budget.cores);
         }
+        if (known) continue;
+        return fail(Code::kConfiguration, entry.place + ": a budget of " + std::to_string(entry.budget.cores) +
+                                              " core(s) for variant '" + entry.variant + "' of stage '" + entry.stage +
+                                              "', which the pipeline runs on " + declared);
       }
     }
   }
@@ -174,7 +178,7 @@ int run(const Options& options) {
   if (!options.against.empty()) {
     Result<sched::BudgetTable> loaded = sched::load_budgets(options.against);
     if (!loaded) return report_error(loaded.error());
-    if (const Status same = check_segments(*config, *loaded); !same) return report_error(same.error());
+    if (const Status fits = check_earlier(*config, *loaded); !fits) return report_error(fits.error());
     earlier = *std::move(loaded);
   }
   pipeline::ProfileOptions profile_options = options.profile;

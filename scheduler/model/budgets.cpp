@@ -58,22 +58,25 @@ Budget budget_from(int cores, Duration high_water, double margin, std::uint64_t 
 
 Status apply_budgets(Problem& problem, const BudgetTable& table) {
   if (!table.board.empty() && table.board != problem.board.name) {
-    return fail(Code::kConfiguration, "the budgets were taken on board '" + table.board + "', the schedule is for '" +
+    return fail(Code::kConfiguration, "the budgets were taken on board '" + table.board + "', the pipeline is for '" +
                                           problem.board.name + "'; profile on this board or choose the other one");
   }
   Problem changed = problem;  // all or nothing
   for (const StageBudget& entry : table.budgets) {
+    const auto refuse = [&entry](const std::string& what) {
+      return fail(Code::kConfiguration, (entry.place.empty() ? "" : entry.place + ": ") + what);
+    };
     const auto stage = std::find_if(changed.stages.begin(), changed.stages.end(),
                                     [&](const Stage& s) { return s.name == entry.stage; });
     if (stage == changed.stages.end()) {
-      return fail(Code::kConfiguration, "budgets name an unknown stage '" + entry.stage + "'" +
-                                            did_you_mean(entry.stage, names(changed.stages)));
+      return refuse("budgets name an unknown stage '" + entry.stage + "'" +
+                    did_you_mean(entry.stage, names(changed.stages)));
     }
     const auto variant = std::find_if(stage->variants.begin(), stage->variants.end(),
                                       [&](const Variant& v) { return v.name == entry.variant; });
     if (variant == stage->variants.end()) {
-      return fail(Code::kConfiguration, "budgets name an unknown variant '" + entry.variant + "' of stage '" +
-                                            entry.stage + "'" + did_you_mean(entry.variant, names(stage->variants)));
+      return refuse("budgets name an unknown variant '" + entry.variant + "' of stage '" + entry.stage + "'" +
+                    did_you_mean(entry.variant, names(stage->variants)));
     }
     const auto same = std::find_if(variant->budgets.begin(), variant->budgets.end(),
                                    [&](const Budget& b) { return b.cores == entry.budget.cores; });
@@ -82,9 +85,9 @@ Status apply_budgets(Problem& problem, const BudgetTable& table) {
       const auto count = [](std::size_t segments) {
         return segments == 0 ? std::string("one time") : std::to_string(segments) + " segments";
       };
-      return fail(Code::kConfiguration, "budgets give " + count(entry.budget.segments.size()) + " for variant '" +
-                                            entry.variant + "' of stage '" + entry.stage + "', whose jobs have " +
-                                            count(planned) + "; profile the pipeline as it is now, on its device");
+      return refuse("budgets give " + count(entry.budget.segments.size()) + " for variant '" + entry.variant +
+                    "' of stage '" + entry.stage + "', whose jobs have " + count(planned) +
+                    "; profile the pipeline as it is now, on its device");
     }
     if (same != variant->budgets.end()) {
       const std::vector<Segment> segments = same->segments;

@@ -23,6 +23,7 @@ struct StageBudget {
   std::string variant;
   Budget budget;
   std::vector<std::string> beside = {};  // what ran beside it when it was measured, in the profiler's words
+  std::string place = {};                // "file:line:column" where it was read; "" elsewhere
 };
 
 struct BudgetTable {
@@ -38,8 +39,8 @@ Budget budget_from(int cores, Duration high_water, double margin, std::uint64_t 
 
 // Replaces budgets of the same stage, variant and core count; adds one for a core count that was not declared. Budgets
 // that the table does not name stay. Segments keep their places, guards and mutexes. Windows, where given, replace
-// those of every core. kConfiguration when stage or variant is unknown, jobs have other segments or the board is
-// another one.
+// those of every core. kConfiguration, with the budget's place, when stage or variant is unknown, jobs have other
+// segments or the board is another one.
 Status apply_budgets(Problem& problem, const BudgetTable& table);
 
 // The file's text: readable back without loss.

@@ -657,6 +657,7 @@ BudgetTable read_budgets(const YamlNode& root) {
   if (const auto p = root.find("publish_window_us")) table.publish_window = p->microseconds(200, 5000);
   for (const YamlNode& node : root.at("budgets").items()) {
     StageBudget entry;
+    entry.place = node.where();
     entry.stage = node.at("stage").text();
     entry.variant = node.at("variant").text();
     entry.budget.cores = static_cast<int>(node.at("cores").integer(1, kMaxGang));

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <tuple>
 
 #include "tests/integration/program.h"
 
@@ -136,6 +137,24 @@ TEST_F(Command, ProfilesUnderEveryInterferenceClass) {
   EXPECT_EQ(against.code, 1);
   EXPECT_THAT(against.out, HasSubstr("NOT HELD"));
   EXPECT_FALSE(fs::exists(path("never.yaml")));
+  // One that no job of the pipeline has is not passed over.
+  const std::string tiny = slurp(path("tiny.yaml"));
+  const auto with = [&](const std::string& what, const std::string& by) {
+    std::string text = tiny + tiny.substr(tiny.find("  - {"));
+    text.replace(text.rfind(what), what.size(), by);
+    std::ofstream(path("other.yaml")) << text;
+    return takt({"profile", kPipeline, "--samples", "10", "--against", path("other.yaml")});
+  };
+  for (const auto& [what, by, message] :
+       {std::tuple{"stage: fusion", "stage: fusoin", "unknown stage 'fusoin'; did you mean 'fusion'?"},
+        std::tuple{"variant: full", "variant: ful", "unknown variant 'ful' of stage 'fusion'"},
+        std::tuple{"cores: 1", "cores: 2",
+                   "a budget of 2 core(s) for variant 'full' of stage 'fusion', which the pipeline runs on 1"}}) {
+    const Answer other = with(what, by);
+    EXPECT_EQ(other.code, 4) << by;
+    EXPECT_THAT(other.err, HasSubstr(path("other.yaml") + ":4:5: "));
+    EXPECT_THAT(other.err, HasSubstr(message));
+  }
   EXPECT_EQ(takt({"profile", kPipeline, "--beside", "wind", "-o", path("b")}).code, 2);
 }
 

@@ -121,7 +121,7 @@ TEST_F(DeviceCommand, ProfilesAreJudgedSegmentBySegment) {
   const Answer whole = profile({"--against", path("whole.yaml")});
   EXPECT_EQ(whole.code, 4);
   EXPECT_THAT(whole.err,
-              HasSubstr("the earlier budgets have 0 segments for variant 'full' of stage 'fusion', its jobs 5"));
+              HasSubstr("budgets give one time for variant 'full' of stage 'fusion', whose jobs have 5 segments"));
 }
 
 // Whether budgets fit what a GPU is given to do, where there is none.

@@ -667,6 +667,12 @@ TEST(Budgets, OfAnotherBoardStageOrVariantAreRefusedWhole) {
   table.budgets[1].stage = "fusion";
   table.budgets[1].variant = "lite";
   EXPECT_THAT(apply_budgets(problem, table).error().message, HasSubstr("unknown variant 'lite'"));
+  // Read from a file, with the place there.
+  const auto document = YamlDocument::parse(to_yaml(table), "budgets.yaml");
+  ASSERT_TRUE(document);
+  const std::string placed = apply_budgets(problem, read_budgets(document->root())).error().message;
+  EXPECT_EQ(placed.rfind("budgets.yaml:13:5: budgets name an unknown variant 'lite' of stage 'fusion'", 0), 0u)
+      << placed;
   table.board = "orin8";
   EXPECT_THAT(apply_budgets(problem, table).error().message, HasSubstr("orin8"));
 }
