@@ -23,8 +23,13 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   if (argc > 1 && argv[1][0] != '-' && !known) {
     message = "unknown verb '" + std::string(argv[1]) + "'" + takt::did_you_mean(argv[1], verbs);
   }
-  std::fprintf(stderr, "takt: %s\n  -> takt %s--help\n", message.c_str(),
-               known ? (std::string(argv[1]) + " ").c_str() : "");
+  std::string command = "takt";
+  const CLI::App* innermost = &app;
+  while (!innermost->get_subcommands().empty()) {
+    innermost = innermost->get_subcommands().front();
+    command += " " + innermost->get_name();
+  }
+  std::fprintf(stderr, "takt: %s\n  -> %s --help\n", message.c_str(), command.c_str());
   return 2;
 }
 

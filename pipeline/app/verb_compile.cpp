@@ -21,6 +21,7 @@
 #include "pipeline/report/commands.h"
 #include "runtime/base/file.h"
 #include "runtime/base/suggest.h"
+#include "runtime/base/yaml.h"
 #include "runtime/plan/explain.h"
 #include "runtime/plan/plan.h"
 
@@ -283,6 +284,14 @@ Result<Model> read_composition(const Options& options, const compiler::Options& 
   return out;
 }
 
+// A pipeline read as a contract would be said to lack keys that it never had.
+Status no_pipeline(const std::string& path) {
+  TAKT_ASSIGN(const YamlDocument document, YamlDocument::load(path));
+  const YamlNode root = document.root();
+  if (!root.is_map() || !root.find("stages")) return {};
+  return fail(Code::kUsage, path + ": this is a pipeline: name the stage whose plan to write with --stage");
+}
+
 // Completes `compile` by what the model's files say.
 Result<Model> read_model(const Options& options, compiler::Options& compile) {
   namespace fs = std::filesystem;
@@ -297,6 +306,7 @@ Result<Model> read_model(const Options& options, compiler::Options& compile) {
     compile.folder = folder.empty() ? "." : folder.string();
   } else {
     TAKT_ASSIGN(const bool several, pipeline::is_composition(options.model));
+    if (!several) TAKT_RETURN_IF_ERROR(no_pipeline(options.model));
     TAKT_ASSIGN(compile.contract, digest_file(options.model));
     if (several) {
       TAKT_ASSIGN(out, read_composition(options, compile));

@@ -72,6 +72,9 @@ TEST_F(PlanCommand, AStageOfAPipelineGivesItsPlan) {
   EXPECT_THAT(unknown.err, HasSubstr("fusion/full"));
   EXPECT_FALSE(fs::exists(path("none.plan")));
   EXPECT_EQ(takt({"compile", pipeline, "--stage", "fusion", "--target", "cpu:neon"}).code, 2);
+  const Answer whole = takt({"compile", pipeline, "-o", path("none.plan")});
+  EXPECT_EQ(whole.code, 2);
+  EXPECT_THAT(whole.err, HasSubstr("this is a pipeline: name the stage whose plan to write with --stage"));
 }
 
 TEST_F(PlanCommand, TheFirstWrongTensorOfAnotherRuntimeIsNamed) {
@@ -186,6 +189,9 @@ TEST_F(PlanCommand, APlanForAGpuIsCutByAGuard) {
   EXPECT_THAT(short_guard.err, HasSubstr("step 0 (cast_f16) alone takes 0.005 ms, more than the guard of 0.001 ms"));
   EXPECT_EQ(takt({"plan", "show", path("net.plan"), "--board", board}).code, 2);
   EXPECT_EQ(takt({"plan", "show", path("gpu.plan"), "--guard-ms", "1"}).code, 2);
+  const Answer negative = takt({"plan", "show", path("gpu.plan"), "--board", board, "--guard-ms", "-1"});
+  EXPECT_EQ(negative.code, 2);
+  EXPECT_THAT(negative.err, HasSubstr("-> takt plan show --help"));
   EXPECT_EQ(takt({"plan", "bench", path("gpu.plan"), "--guard-ms", "1"}).code, 2);
 
   const Answer timed =
