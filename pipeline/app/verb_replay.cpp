@@ -168,6 +168,10 @@ Result<Prepared> prepare_again(const Options& options) {
   if (std::filesystem::equivalent(options.reproduce, options.out, ignored)) {
     return fail(Code::kUsage, "--reproduce and -o name one folder; the run that is repeated would be written over");
   }
+  if (pipeline::is_pass_of(options.reproduce, options.out)) {
+    return fail(Code::kUsage, options.reproduce + ": --reproduce names a pass of the run in " + options.out +
+                                  ", which -o replaces with its passes: name another folder with -o");
+  }
   TAKT_ASSIGN(pipeline::RunData before, pipeline::load_run(options.reproduce));
   Prepared out;
   TAKT_ASSIGN(const pipeline::ModelFiles models, model_files(options.schedule.models));
@@ -429,6 +433,9 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
   }
   if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::compare_digests(data, options.digests));
   if (prepared.reproduce) compare_with(*prepared.reproduce, data);
+  for (pipeline::TopicDigest& topic : data.digests) {
+    if (data.interrupted && !topic.compared.empty()) topic.compared = "NOT COMPARED: the run was interrupted";
+  }
   return data;
 }
 
@@ -503,7 +510,7 @@ int run(const Options& options) {
   int worst = 0;
   std::uint64_t finished = 0;  // passes that reached the end
   for (std::uint64_t pass = 1; finished < options.loop; ++pass) {
-    const std::string folder = pass == 1 ? options.out : options.out + "/pass-" + std::to_string(pass);
+    const std::string folder = pass == 1 ? options.out : pipeline::pass_folder(options.out, pass);
     if (pass > 1 && !options.quiet) {
       std::fprintf(stderr, "takt: pass %llu, %s: log time is set back, every stage begins without state\n",
                    static_cast<unsigned long long>(pass), view.seek ? "after a seek" : "looping");
@@ -552,9 +559,6 @@ int run(const Options& options) {
       return faults == nullptr ? code : tell_faults(check_faults(*faults, problem, &*data, code), options.quiet);
     }
     folder_made->keep();
-    // That of an earlier run in this folder; a supervisor of this one writes its own behind it.
-    std::error_code none;
-    if (pass == 1) std::filesystem::remove(folder + "/supervision.json", none);
     if (!options.save_digests.empty()) {
       if (const Status saved = pipeline::save_digests(*data, options.save_digests); !saved) {
         return report_error(saved.error());

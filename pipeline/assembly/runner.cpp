@@ -467,8 +467,9 @@ class Run {
       std::vector<std::uint32_t>& stuck = data_.dispatch.stuck;
       const std::vector<std::uint32_t> here = stuck;
       const auto& there = options_.reproduce->dispatch.stuck;
-      std::copy_if(there.begin(), there.end(), std::back_inserter(stuck),
-                   [&here](std::uint32_t stage) { return std::find(here.begin(), here.end(), stage) == here.end(); });
+      std::copy_if(there.begin(), there.end(), std::back_inserter(stuck), [&](std::uint32_t stage) {
+        return !data_.interrupted && std::find(here.begin(), here.end(), stage) == here.end();
+      });
       data_.repeats = came_to(*options_.reproduce);
     }
     collect_records();

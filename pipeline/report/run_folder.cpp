@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <string_view>
+#include <vector>
 
 #include "pipeline/report/manifest_archive.h"
 #include "pipeline/report/results.h"
@@ -654,6 +657,52 @@ Status write_manifest(const RunData& run, const std::string& path) {
   return write_file_atomically(path, manifest_json(run));
 }
 
+namespace {
+
+// Every file that takt writes into a run folder: a run, its report, and what a supervisor of it writes.
+constexpr const char* kFiles[] = {"records.mcap", "results.mcap", "run.json",      "report.html",
+                                  "report.json",  "junit.xml",    "trace.pftrace", "supervision.json"};
+constexpr std::string_view kPass = "pass-";
+
+bool is_pass(const std::filesystem::path& folder) {
+  const std::string name = folder.filename().string();
+  return name.size() > kPass.size() && name.starts_with(kPass) &&
+         name.find_first_not_of("0123456789", kPass.size()) == std::string::npos;
+}
+
+// What a run that wrote `written` did not replace of one before it.
+void remove_earlier(const std::filesystem::path& folder, const std::set<std::string>& written) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (const char* const name : kFiles) {
+    if (!written.contains(name) && fs::symlink_status(folder / name, ignored).type() == fs::file_type::regular) {
+      fs::remove(folder / name, ignored);
+    }
+  }
+  std::vector<fs::path> passes;
+  for (fs::directory_iterator entry(folder, ignored); entry != fs::directory_iterator(); entry.increment(ignored)) {
+    const bool ours = entry->symlink_status(ignored).type() == fs::file_type::directory && is_pass(entry->path()) &&
+                      fs::exists(entry->path() / "run.json", ignored);
+    if (ours) passes.push_back(entry->path());
+  }
+  for (const fs::path& pass : passes) {
+    remove_earlier(pass, {});
+    fs::remove(pass, ignored);  // unless it holds something else
+  }
+}
+
+}  // namespace
+
+std::string pass_folder(const std::string& folder, std::uint64_t pass) {
+  return folder + "/" + std::string(kPass) + std::to_string(pass);
+}
+
+bool is_pass_of(const std::string& run, const std::string& folder) {
+  std::error_code ignored;
+  const std::filesystem::path path = std::filesystem::canonical(run, ignored);
+  return is_pass(path) && std::filesystem::equivalent(path.parent_path(), folder, ignored);
+}
+
 Status write_run_folder(const RunData& run, const std::string& folder,
                         const std::function<Status(const std::string& unfinished)>& more) {
   namespace fs = std::filesystem;
@@ -667,11 +716,14 @@ Status write_run_folder(const RunData& run, const std::string& folder,
     TAKT_RETURN_IF_ERROR(write_manifest(run, unfinished + "/run.json"));
     if (more) TAKT_RETURN_IF_ERROR(more(unfinished));
     fs::directory_iterator entry(unfinished, error);
+    std::set<std::string> written;
     while (!error && entry != fs::directory_iterator()) {
+      written.insert(entry->path().filename().string());
       fs::rename(entry->path(), fs::path(folder) / entry->path().filename(), error);
       if (!error) entry.increment(error);
     }
     if (error) return fail(Code::kEnvironment, folder + ": cannot be written: " + error.message());
+    remove_earlier(folder, written);
     return {};
   };
   Status written = write_all();

@@ -800,7 +800,7 @@ void require_ends(const RunData& run, Judgement& out) {
 
 // The same bytes again are no better than the run that they are of.
 void require_repeated(const RunData& run, Judgement& out) {
-  if (!run.repeats) return;
+  if (!run.repeats || run.interrupted) return;  // a part of it is not that run
   const std::string& was = run.repeats->outcome;
   const Outcome outcome = was == name_of(Outcome::kPass)   ? Outcome::kPass
                           : was == name_of(Outcome::kFail) ? Outcome::kFail

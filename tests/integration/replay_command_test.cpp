@@ -93,6 +93,41 @@ TEST_F(ReplayCommand, LoopsGiveEqualPassesInFoldersOfTheirOwn) {
   EXPECT_TRUE(has("pass-2/report.html"));
   EXPECT_TRUE(has("pass-3/run.json"));
   EXPECT_FALSE(has("pass-4"));
+
+  // Another run in that folder takes their place, but not that of what is not takt's.
+  std::ofstream(out_ / "pass-2/notes.txt") << "mine";
+  fs::create_directory(out_ / "pass-9");
+  std::ofstream(out_ / "pass-9/report.html") << "mine";
+  start({"--reproduce", (out_ / "pass-3").string()});
+  EXPECT_EQ(finish(), 2) << "it would take away what it repeats";
+  EXPECT_TRUE(has("pass-3/run.json"));
+  start({"--end", "0.5"});
+  EXPECT_EQ(finish(), 0) << screen_;
+  EXPECT_TRUE(has("report.html"));
+  EXPECT_FALSE(has("pass-3"));
+  EXPECT_FALSE(has("pass-2/run.json"));
+  EXPECT_FALSE(has("pass-2/report.html"));
+  EXPECT_TRUE(has("pass-2/notes.txt"));
+  EXPECT_TRUE(has("pass-9/report.html"));
+}
+
+// The part that ran has other bytes than the whole, which says nothing of either.
+TEST_F(ReplayCommand, AReproductionThatIsCutOffIsNotJudged) {
+  start({"--end", "1"});
+  ASSERT_EQ(finish(), 0) << screen_;
+  const std::string whole = out_.string() + "/whole";
+  fs::create_directory(whole);
+  for (const char* file : {"records.mcap", "results.mcap", "run.json"}) fs::rename(out_ / file, fs::path(whole) / file);
+  start({"--paused", "--end", "1", "--reproduce", whole});
+  ASSERT_TRUE(await("paused at 0: ")) << screen_;
+  press("q");
+  EXPECT_EQ(finish(), 130) << screen_;
+  EXPECT_THAT(screen_, HasSubstr("verdict  NOT JUDGED"));
+  EXPECT_THAT(screen_, HasSubstr("0 equal, 0 differ, 4 NOT COMPARED"));
+  std::ifstream file(out_ / "report.json");
+  for (const auto& digest : nlohmann::json::parse(file)["digests"]) {
+    EXPECT_EQ(digest["compared"], "NOT COMPARED: the run was interrupted");
+  }
 }
 
 TEST_F(ReplayCommand, AKilledProcessIsStartedAgainAndWrittenDown) {

@@ -103,6 +103,16 @@ TEST(Verdict, RefusedRightsAndOtherRatesAreNotJudged) {
   EXPECT_NE(failed.reasons.back().find("without real-time rights"), std::string::npos) << failed.reasons.back();
 }
 
+// A part of it is not that run, whatever became of that.
+TEST(Verdict, AReproductionThatWasCutOffIsNotJudged) {
+  RunData run = synthetic_run(10, false);
+  run.repeats = {"FAIL", "1 chain instance violated"};
+  EXPECT_EQ(judge(run).outcome, Outcome::kFail);
+  run.interrupted = true;
+  run.digests = {{"t", 1, {}, "NOT COMPARED: the run was interrupted"}};
+  EXPECT_EQ(judge(run).outcome, Outcome::kNotJudged);
+}
+
 TEST(Verdict, LateStartMakesExactlyItsOwnInstancesVoid) {
   RunData run = synthetic_run(6, true);
   sched::JobRecord& r = record_of(run, kCameraStage, 3);  // feeds fusion job 2
