@@ -54,8 +54,8 @@ Status check_segments(const PipelineConfig& config, const std::vector<sched::Mod
       const std::uint32_t wrong = degraded && !on_cores(choice.variant) ? *degraded : choice.variant;
       const sched::Variant& variant = stage.variants[wrong];
       const auto refuse = [&](const std::string& what) {
-        return fail(Code::kConfiguration,
-                    config.file + ": stage '" + stage.name + "', variant '" + variant.name + "': " + what);
+        return fail(Code::kConfiguration, (config.file.empty() ? "" : config.file + ": ") + "stage '" + stage.name +
+                                              "', variant '" + variant.name + "': " + what);
       };
       const auto slots = device_slots(choice.budget, config.problem.board);
       if (!slots) {

@@ -46,10 +46,31 @@ void tell(const pipeline::RunData& run, const pipeline::Judgement& judgement, co
   std::printf("report: takt report %s\n", pipeline::shell_quoted(folder).c_str());
 }
 
+// Plans of a bundle are of the cores, where a segment on a unit has no slot. In virtual time they need none.
+Status check_cores(const Options& options, const pipeline::BoardPipeline& pipeline) {
+  const sched::Problem& problem = pipeline.config.problem;
+  for (const sched::ModeTable& mode : pipeline.modes) {
+    for (std::size_t s = 0; s < problem.stages.size() && !options.lockstep; ++s) {
+      if (!mode.runs(s)) continue;
+      for (const sched::Segment& segment : mode.schedule.choices[s].budget.segments) {
+        if (!segment.unit) continue;
+        return fail(Code::kConfiguration,
+                    options.bundle + ": stage '" + problem.stages[s].name + "' has a segment on unit '" +
+                        problem.board.units[*segment.unit].name +
+                        "', and takt-board runs plans on the cores alone so far: run the pipeline with takt replay "
+                        "--device there, run the bundle with --lockstep, or bundle a pipeline whose stages have "
+                        "budgets on the cores");
+      }
+    }
+  }
+  return {};
+}
+
 // The exit code: 0, 1 when a chain instance was violated, 130 when it was stopped.
 Result<int> run(const Options& options) {
   TAKT_ASSIGN(const pipeline::Bundle bundle, pipeline::load_bundle(options.bundle));
   TAKT_ASSIGN(const pipeline::BoardPipeline pipeline, pipeline::pipeline_of(bundle));
+  TAKT_RETURN_IF_ERROR(check_cores(options, pipeline));
   // Before the work: a run that cannot be written is not run.
   TAKT_ASSIGN(OutputFolder folder, OutputFolder::make(options.out));
   pipeline::RunOptions run_options;
@@ -93,11 +114,15 @@ int main_of(int argc, char** argv) {
       ->check(CLI::IsMember({"iceoryx", "local"}))
       ->capture_default_str();
   app.add_flag("-q,--quiet", options.quiet, "no summary");
+  app.footer(
+      "Exit codes: 0 ok, 1 gate failed (violated), 2 usage, 3 input, 4 configuration, 5 environment,\n"
+      "70 an error of takt itself, 130 interrupted with a partial run folder.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : exit_code(Code::kUsage);
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    std::fprintf(stderr, "takt-board: %s\n  -> takt-board --help\n", error.what());
+    return exit_code(Code::kUsage);
   }
   std::signal(SIGINT, [](int) { stopped = true; });
   std::signal(SIGTERM, [](int) { stopped = true; });

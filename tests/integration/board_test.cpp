@@ -91,6 +91,34 @@ TEST_F(Board, GivesTheBytesOfThePipelineThatWasBundled) {
                              "--reproduce", path("there")});
   EXPECT_EQ(other.code, 3);
   EXPECT_THAT(other.err, HasSubstr("sim_modes.yaml: this is not the pipeline of the run"));
+  // A new run in that folder has no report yet, and no other one's.
+  std::ofstream(path("there/notes.txt")) << "mine";
+  ASSERT_EQ(board(there).code, 0);
+  for (const char* file : {"report.html", "report.json", "junit.xml", "trace.pftrace"}) {
+    EXPECT_FALSE(std::filesystem::exists(path("there/") + file)) << file;
+  }
+  for (const char* file : {"records.mcap", "run.json", "notes.txt"}) {
+    EXPECT_TRUE(std::filesystem::exists(path("there/") + file)) << file;
+  }
+}
+
+TEST_F(Board, SaysWhatItCannotRunAndHowItIsCalled) {
+  ASSERT_EQ(takt({"schedule", kRoot + "/configs/pipelines/sim_segments.yaml", "--bundle", path("gpu.bundle")}).code, 0);
+  const Answer refused = board({path("gpu.bundle"), kDrive, "-o", path("run")});
+  EXPECT_EQ(refused.code, 4);
+  EXPECT_THAT(refused.err, HasSubstr("takt-board: " + path("gpu.bundle") +
+                                     ": stage 'camera_detect' has a segment on "
+                                     "unit 'gpu', and takt-board runs plans on the cores alone so far"));
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+  // As that message says.
+  EXPECT_EQ(board({path("gpu.bundle"), kDrive, "-o", path("run"), "--lockstep", "--duration", "0.5"}).code, 0);
+  const Answer usage = board({});
+  EXPECT_EQ(usage.code, 2);
+  EXPECT_EQ(usage.err.rfind("takt-board: ", 0), 0U) << usage.err;
+  EXPECT_THAT(usage.err, HasSubstr("-> takt-board --help"));
+  const Answer help = board({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, HasSubstr("Exit codes: 0 ok, 1 gate failed"));
 }
 
 TEST_F(Board, RunsOverIceoryxInRealTime) {
