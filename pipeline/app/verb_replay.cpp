@@ -243,6 +243,13 @@ Result<Prepared> prepare(const Options& options) {
       return fail(Code::kUsage, out.faults->devices.front().where +
                                     ": this run has no device that could fail: name one with --device");
     }
+    for (const pipeline::DeviceFault& fault : out.faults->devices) {
+      const pipeline::StageConfig& stage = admitted.config.stages[fault.stage];
+      if (std::none_of(stage.variants.begin(), stage.variants.end(), [](const auto& v) { return v.on_device; })) {
+        return fail(Code::kConfiguration, fault.where + ": this fault never strikes: no variant of stage '" +
+                                              stage.name + "' runs on the device");
+      }
+    }
     // What a device does to a process is over with that process.
     if (restarts_before().value_or(0) > 0 && !out.faults->devices.empty()) out.faults.reset();
     if (!out.faults) return out;

@@ -41,7 +41,7 @@ std::uint64_t most_jobs(const std::vector<sched::ModeTable>& modes, std::uint32_
 }  // namespace
 
 Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const std::vector<sched::ModeTable>& modes,
-                   std::uint64_t hyperperiods, Duration log) {
+                   std::uint64_t hyperperiods, Duration log, Duration table_begins) {
   std::string never;
   const auto tell = [&never](const std::string& where, const std::string& why) {
     never += (never.empty() ? "" : "\n") + where + ": this fault never strikes: " + why;
@@ -63,7 +63,11 @@ Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const s
   for (const StageFault& fault : plan.stages) reaches_job(fault);
   for (const DeviceFault& fault : plan.devices) reaches_job(fault);
   for (const SensorFault& fault : plan.sensors) {
-    if (fault.from > log) tell(fault.where, "the log lasts " + in_seconds(log));
+    if (fault.from > log) {
+      tell(fault.where, "the log lasts " + in_seconds(log));
+    } else if (fault.from >= table_begins + table) {
+      tell(fault.where, "the run ends " + in_seconds(table_begins + table) + " after the log's first message");
+    }
   }
   for (const ProcessFault& fault : plan.processes) {
     if (fault.kind == ProcessFault::Kind::kDiskFull) continue;

@@ -119,10 +119,10 @@ Result<FaultPlan> parse_faults(const std::string& text, const std::string& name,
                                const sensors::Rig& rig, const std::vector<std::string>& modes = {});
 
 // Whether every fault can strike in a run as long as so many hyperperiods of the first mode, over a log of that length,
-// whichever modes it comes through. kConfiguration names those that cannot, with their places: a scenario that tests
-// nothing passes too easily.
+// whichever modes it comes through; its table begins so long after the log's first message, or before. kConfiguration
+// names those that cannot, with their places: a scenario that tests nothing passes too easily.
 Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const std::vector<sched::ModeTable>& modes,
-                   std::uint64_t hyperperiods, Duration log);
+                   std::uint64_t hyperperiods, Duration log, Duration table_begins);
 
 // What is done to a run, in words; nothing is expected of it yet. `touched`: messages changed, by plan.sensors.
 FaultReport describe_faults(const FaultPlan& plan, const sched::Problem& problem,

@@ -125,10 +125,11 @@ class Run {
     hyperperiods_ = static_cast<std::uint64_t>(log_ns / schedule_.clock.hyperperiod.ns) + 2;
     if (options_.max_hyperperiods > 0) hyperperiods_ = std::min(hyperperiods_, options_.max_hyperperiods);
     if (options_.reproduce != nullptr) hyperperiods_ = options_.reproduce->dispatch.hyperperiods_run;
-    if (options_.faults != nullptr) {
+    // A run that was interrupted is reproduced although it did not come to all of them.
+    if (options_.faults != nullptr && options_.reproduce == nullptr) {
       const auto span = log_->span();
-      TAKT_RETURN_IF_ERROR(
-          check_reach(*options_.faults, config_.problem, modes_, hyperperiods_, span->second - span->first));
+      TAKT_RETURN_IF_ERROR(check_reach(*options_.faults, config_.problem, modes_, hyperperiods_,
+                                       span->second - span->first, origin_ - span->first));
     }
     if (options_.way != Way::kTable) {
       TAKT_ASSIGN(arrivals_, read_arrivals(*log_, rig_, origin_));

@@ -162,6 +162,13 @@ TEST_F(DeviceCommand, FaultsOfDevicesNeedADevice) {
   const Answer none = replay({"--faults", kRoot + "/configs/faults/device_refuses.yaml"});
   EXPECT_EQ(none.code, 2) << none.err;
   EXPECT_THAT(none.err, HasSubstr("this run has no device that could fail"));
+  // Nor does one fail a stage that has no graph on it.
+  std::ofstream(path("radar.yaml"))
+      << "{name: n, what: w, expect: {exit: 0}, faults: [{device: lose, stage: radar_detect, job: 1}]}";
+  const Answer other = replay({"--device", "cuda-host", "--faults", path("radar.yaml")});
+  EXPECT_EQ(other.code, 4) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("radar.yaml:1:"));
+  EXPECT_THAT(other.err, HasSubstr("no variant of stage 'radar_detect' runs on the device"));
 }
 
 TEST_F(DeviceCommand, ALostDeviceEndsASupervisedProcessAndAnotherOneGoesOn) {

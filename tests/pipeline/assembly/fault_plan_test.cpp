@@ -67,8 +67,8 @@ TEST(FaultCheck, ARequestedModeStrikesWhenItIsEntered) {
     EXPECT_TRUE(parsed) << parsed.error().message;
     return *parsed;
   };
-  EXPECT_TRUE(check_reach(plan("0.7"), run.problem, tables_of(run), 8, seconds(1)));
-  const Status late = check_reach(plan("0.75"), run.problem, tables_of(run), 8, seconds(1));
+  EXPECT_TRUE(check_reach(plan("0.7"), run.problem, tables_of(run), 8, seconds(1), {}));
+  const Status late = check_reach(plan("0.75"), run.problem, tables_of(run), 8, seconds(1), {});
   ASSERT_FALSE(late);
   EXPECT_THAT(late.error().message, HasSubstr("its last hyperperiod begins at 0.700 s"));
 
@@ -177,14 +177,20 @@ TEST(FaultFile, WhatCannotStrikeIsNamed) {
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(plan->needs_iceoryx());
   const RunData run = test::synthetic_run(4, false);
-  EXPECT_TRUE(check_reach(*plan, run.problem, tables_of(run), 5, milliseconds(450)));
-  const Status reach = check_reach(*plan, run.problem, tables_of(run), 4, milliseconds(400));
+  EXPECT_TRUE(check_reach(*plan, run.problem, tables_of(run), 5, milliseconds(450), {}));
+  const Status reach = check_reach(*plan, run.problem, tables_of(run), 4, milliseconds(400), milliseconds(1));
   ASSERT_FALSE(reach);
   EXPECT_EQ(reach.error().code, Code::kConfiguration);
   EXPECT_EQ(reach.error().message,
             "f.yaml:5:5: this fault never strikes: the run ends with job 7 of fusion\n"
             "f.yaml:7:5: this fault never strikes: the log lasts 0.400 s\n"
             "f.yaml:9:5: this fault never strikes: the run lasts 0.400 s");
+  // Of a longer log a sensor fault needs the part that the run comes to.
+  EXPECT_TRUE(check_reach(*plan, run.problem, tables_of(run), 5, seconds(1), milliseconds(-89)));
+  const Status ended = check_reach(*plan, run.problem, tables_of(run), 5, seconds(1), milliseconds(-90));
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().message,
+            "f.yaml:7:5: this fault never strikes: the run ends 0.410 s after the log's first message");
   // In another mode fusion runs three times as often: there job 23 may still come, and job 24 does not.
   std::vector<sched::ModeTable> modes = tables_of(run);
   modes.push_back(modes.front());
@@ -194,9 +200,9 @@ TEST(FaultFile, WhatCannotStrikeIsNamed) {
   often.stages.emplace_back();
   often.stages.front().stage = 2;
   often.stages.front().job = 23;
-  EXPECT_TRUE(check_reach(often, run.problem, modes, 4, milliseconds(400)));
+  EXPECT_TRUE(check_reach(often, run.problem, modes, 4, milliseconds(400), {}));
   often.stages.front().job = 24;
-  EXPECT_FALSE(check_reach(often, run.problem, modes, 4, milliseconds(400)));
+  EXPECT_FALSE(check_reach(often, run.problem, modes, 4, milliseconds(400), {}));
 }
 
 // ---- the faulty log ---------------------------------------------------------------------------------------------
