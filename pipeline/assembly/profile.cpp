@@ -443,11 +443,11 @@ Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOption
     }
   }
   TAKT_ASSIGN(const sched::WakeupErrors errors, sched::measure_wakeup(config.problem.board, seconds(2)));
-  for (const Duration p999 : errors.p999) profile.wakeup_window = std::max(profile.wakeup_window, p999);
-  profile.wakeup_window = std::clamp(profile.wakeup_window, microseconds(200), milliseconds(5));
+  for (const Duration p999 : errors.p999) profile.start_error = std::max(profile.start_error, p999);
+  profile.wakeup_window = std::clamp(profile.start_error, microseconds(200), milliseconds(5));
   // The call of the transport itself takes microseconds (tests/bench/transport), far below the least window.
-  for (const Duration p999 : errors.publish_p999) profile.publish_window = std::max(profile.publish_window, p999);
-  profile.publish_window = std::clamp(profile.publish_window, microseconds(200), milliseconds(5));
+  for (const Duration p999 : errors.publish_p999) profile.publish_error = std::max(profile.publish_error, p999);
+  profile.publish_window = std::clamp(profile.publish_error, microseconds(200), milliseconds(5));
   TAKT_RETURN_IF_ERROR(calibrate(config.problem.board, profile));
   return profile;
 }
