@@ -904,14 +904,6 @@ void conclude(const RunData& run, Judgement& out) {
   const bool mostly_void = share && *share < kLeastShareHeld;
   if (mostly_void)
     out.reasons.insert(out.reasons.begin(), "most chain instances are void: the run says little about the bounds");
-  // A log that another rig recorded, or in a coding that nobody reads: whatever else is said follows from it.
-  for (const SensorHealth& sensor : run.health) {
-    if (sensor.messages == 0 || sensor.bad_frames < sensor.messages) continue;
-    out.reasons.insert(
-        out.reasons.begin(),
-        fmt::format("{}: none of its {} could be used{}", sensor.sensor, plural(sensor.messages, "message", "messages"),
-                    sensor.examples.empty() ? "" : ", first " + sensor.examples.front()));
-  }
   if (run.interrupted) out.reasons.push_back("interrupted: this report covers the part that ran");
   const bool lockstep = run.mode == "lockstep";
   if (run.lost_records > 0) {
@@ -924,11 +916,20 @@ void conclude(const RunData& run, Judgement& out) {
   } else {
     out.outcome = Outcome::kPass;
   }
-  if (out.deadlines_not_judged.empty()) return;
-  // First where it decides: whatever else such a run shows may come of it.
-  const bool decides = out.outcome == Outcome::kNotJudged && !lockstep;
-  out.reasons.insert(decides ? out.reasons.begin() : out.reasons.end(),
-                     "real-time deadlines: " + out.deadlines_not_judged);
+  if (!out.deadlines_not_judged.empty()) {
+    // First where it decides: whatever else such a run shows may come of it.
+    const bool decides = out.outcome == Outcome::kNotJudged && !lockstep;
+    out.reasons.insert(decides ? out.reasons.begin() : out.reasons.end(),
+                       "real-time deadlines: " + out.deadlines_not_judged);
+  }
+  // A log that another rig recorded, or in a coding that nobody reads, before all else, which follows from it.
+  for (const SensorHealth& sensor : run.health) {
+    if (sensor.messages == 0 || sensor.bad_frames < sensor.messages) continue;
+    out.reasons.insert(
+        out.reasons.begin(),
+        fmt::format("{}: none of its {} could be used{}", sensor.sensor, plural(sensor.messages, "message", "messages"),
+                    sensor.examples.empty() ? "" : ", first " + sensor.examples.front()));
+  }
 }
 
 std::string deadline_remark(const RunData& run) {

@@ -470,6 +470,9 @@ TEST(Verdict, ASensorOfWhichNothingCouldBeUsedIsSaidFirst) {
   ASSERT_FALSE(j.reasons.empty());
   EXPECT_EQ(j.reasons.front(),
             run.health[0].sensor + ": none of its 90 messages could be used, first " + run.health[0].examples.front());
+  run.mode = "real time";
+  run.dispatch.rights.refused = "SCHED_FIFO";
+  EXPECT_EQ(judge(run).reasons.front(), j.reasons.front());
 }
 
 TEST(Verdict, ABadFrameIsNoSampleGap) {
