@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -309,6 +311,14 @@ std::vector<double> busy_shares(const RunPlan& plan, Duration span) {
   return busy;
 }
 
+// What a thread that never comes back stands in. It is known here, so that it is no leak.
+void keep_for_good(std::unique_ptr<StageRun> run) {
+  static std::mutex mutex;
+  static std::vector<std::unique_ptr<StageRun>>& kept = *new std::vector<std::unique_ptr<StageRun>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(run));
+}
+
 // Stops the workers of jobs that did not come back, and hands their records over. What such a worker stands in stays
 // for good. `clock`: null in virtual time, which ended at `end`.
 void abandon_stuck(RunPlan& plan, const TableClock* clock, TableTime end, ThreadTeam& team, DispatchResult& result) {
@@ -428,7 +438,7 @@ Result<DispatchResult> dispatch(const Problem& problem, const std::vector<ModeTa
   result.core_busy = busy_shares(plan, span);
   // What a worker stands in stays for good.
   for (std::unique_ptr<StageRun>& run : plan.runs) {
-    if (run->running() != 0) static_cast<void>(run.release());
+    if (run->running() != 0) keep_for_good(std::move(run));
   }
   return result;
 }
