@@ -856,9 +856,10 @@ void conclude(const RunData& run, Judgement& out) {
     out.void_count += latency.void_count;
     out.violated += latency.violated;
     out.fill += latency.fill;
-    for (const QuantityJudgement& quantity : chain.quantities) violated += quantity.violated;
-    for (const QuantityJudgement& quantity : chain.quantities) out.void_others += quantity.void_count;
-    out.void_others -= latency.void_count;
+    for (const QuantityJudgement& quantity : chain.quantities) {
+      violated += quantity.violated;
+      if (&quantity != &latency) out.void_others += quantity.void_count;
+    }
   }
   if (violated > 0) {
     out.reasons.push_back(plural(violated, "chain instance", "chain instances") +

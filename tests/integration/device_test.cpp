@@ -372,6 +372,20 @@ TEST_F(InSegments, OtherSegmentsAreRefused) {
   EXPECT_THAT(run.error().message, HasSubstr("its budget has 4 segments in another order"));
 }
 
+// No segment of a published job began before its slot. How many jobs had segments.
+std::size_t expect_in_slots(const pipeline::RunData& data, const sched::Schedule& table) {
+  std::size_t jobs = 0;
+  for (const sched::JobRecord& record : data.records) {
+    if (record.published == 0 || record.segment_count == 0) continue;
+    ++jobs;
+    for (const sched::Slot& slot : table.slots) {
+      if (slot.stage != record.stage || slot.job != table.slots[record.slot].job) continue;
+      EXPECT_GE(record.segments[slot.segment].start, table.clock.start_at(record.hyperperiod, slot.start).ns);
+    }
+  }
+  return jobs;
+}
+
 // A long plan, the camera's, cut by the guard of its board, and a short one, fusion's, that runs five times in that
 // time: a table can only give both theirs where the short one's slots lie between two of the long one's.
 class CutSegments : public InSegments {
@@ -477,13 +491,7 @@ TEST_F(CutSegments, AShortJobRunsBetweenTwoSegmentsOfALongOne) {
     const auto data = pipeline::run_pipeline(null, table, options);
     ASSERT_TRUE(data) << data.error().message;
     found = between(*data, long_stage, short_stage);
-    for (const sched::JobRecord& record : data->records) {
-      if (record.published == 0 || record.segment_count == 0) continue;
-      for (const sched::Slot& slot : table.slots) {
-        if (slot.stage != record.stage || slot.job != table.slots[record.slot].job) continue;
-        EXPECT_GE(record.segments[slot.segment].start, table.clock.start_at(record.hyperperiod, slot.start).ns);
-      }
-    }
+    expect_in_slots(*data, table);
   }
   EXPECT_GT(found, 0U);
 }
@@ -554,14 +562,7 @@ TEST_F(Copies, HaveSlotsOfTheirOwnAndTheBytesOfTheCores) {
   for (int tries = 0; whole == 0 && tries < 5; ++tries) {  // a machine that stands still may keep jobs from their slots
     const auto data = pipeline::run_pipeline(null, table, options);
     ASSERT_TRUE(data) << data.error().message;
-    for (const sched::JobRecord& record : data->records) {
-      if (record.published == 0 || record.segment_count == 0) continue;
-      ++whole;
-      for (const sched::Slot& slot : table.slots) {
-        if (slot.stage != record.stage || slot.job != table.slots[record.slot].job) continue;
-        EXPECT_GE(record.segments[slot.segment].start, table.clock.start_at(record.hyperperiod, slot.start).ns);
-      }
-    }
+    whole = expect_in_slots(*data, table);
   }
   EXPECT_GT(whole, 0U);
 }
