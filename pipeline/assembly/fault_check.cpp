@@ -13,6 +13,7 @@ namespace {
 
 using sched::JobClass;
 using sched::JobRecord;
+using sched::Reason;
 
 std::string range_text(CountRange range) {
   return range.least == range.most ? count_text(range.least)
@@ -144,7 +145,7 @@ class Check {
     for (const ProcessFault& fault : plan_.processes) expect_struck(strikes(fault) ? 1 : 0);
     for (const DeviceFault& fault : plan_.devices) {
       expect_struck(records([&](const JobRecord& record) {
-        return names_job(fault, record) && record.reason == sched::Reason::kDevice;
+        return names_job(fault, record) && record.reason == Reason::kDevice;
       }));
     }
   }
@@ -172,16 +173,21 @@ class Check {
   // Back to where the trouble began: is that the machine's noise? Such are late wake-ups, samples that the replay's
   // feeder brought late, what the host demonstrably took time from, and overruns and late publications of jobs that
   // nothing was done to: on a loaded machine they come without a fault as well.
+  // So are skips behind a worker that lost its core and that other programs then kept from the gaps there.
   [[nodiscard]] bool by_machine(const JobRecord& record) const {
     const JobRecord* root = &record;
-    while (const JobRecord* origin = origin_of(run_, index_, *root)) root = origin;
+    while (const JobRecord* origin = origin_of(run_, index_, *root)) {
+      const bool busy = root->job_class == JobClass::kSkipped && root->reason == Reason::kPreviousRunning;
+      if (busy && root->nominal_start >= origin->completion - starved(run_, index_, *origin).ns) return true;
+      root = origin;
+    }
     if (!host_evidence(run_, record).empty() || !host_evidence(run_, *root).empty()) return true;
     if (injected(*root)) return false;
     switch (root->job_class) {
       case JobClass::kLateStart:
       case JobClass::kOverrun:
       case JobClass::kLate: return true;
-      case JobClass::kMissing: return root->reason == sched::Reason::kFeederLate;
+      case JobClass::kMissing: return root->reason == Reason::kFeederLate;
       case JobClass::kSkipped:
       case JobClass::kOk: break;
     }
@@ -254,14 +260,23 @@ class Check {
     std::string expected, seen = run_.modes.empty() ? "" : run_.modes.front().name;
     for (const std::string& mode : plan_.modes) expected += (expected.empty() ? "" : ", ") + mode;
     bool by_overrun_of_machine = false;
+    const JobRecord* led_here = nullptr;  // into the last mode, by its overrun
     for (const sched::ModeChange& change : run_.dispatch.changes) {
       seen += ", " + run_.modes[change.to].name;
-      const JobRecord* const job = index_.find(change.stage, change.job);
-      by_overrun_of_machine |= change.cause == sched::ModeCause::kOverrun && job != nullptr && by_machine(*job);
+      led_here = change.cause == sched::ModeCause::kOverrun ? index_.find(change.stage, change.job) : nullptr;
+      by_overrun_of_machine |= led_here != nullptr && by_machine(*led_here);
     }
-    if (expected != seen && by_overrun_of_machine) seen += ", where the machine made a job overrun";
+    // The way back leads there only when that job has ended.
+    const Duration starving = led_here != nullptr ? starved(run_, index_, *led_here) : Duration{};
+    const bool kept_there = expected.rfind(seen, 0) == 0 && starving >= milliseconds(1);
+    const bool met = expected == seen;
+    if (!met && by_overrun_of_machine) seen += ", where the machine made a job overrun";
+    if (!met && kept_there) {
+      seen += fmt::format(", where other programs kept {}#{} from its core for {}",
+                          run_.problem.stages[led_here->stage].name, led_here->job, ms_text(starving));
+    }
     out.expectations.push_back(
-        {"modes one after the other", expected, seen, expected == seen || by_overrun_of_machine});
+        {"modes one after the other", expected, std::move(seen), met || by_overrun_of_machine || kept_there});
   }
 
   // The hyperperiod of the run that this instant lies in; modes may have some of other lengths.
@@ -300,7 +315,7 @@ class Check {
       if (hyperperiod < recovered || by_machine(*miss.record)) continue;
       const bool faulty = std::any_of(plan_.stages.begin(), plan_.stages.end(),
                                       [&](const StageFault& fault) { return fault.stage == miss.record->stage; });
-      if (faulty && miss.record->reason == sched::Reason::kPreviousRunning) continue;
+      if (faulty && miss.record->reason == Reason::kPreviousRunning) continue;
       recovered = hyperperiod + 1;
       latest = miss.record;
     }

@@ -78,6 +78,33 @@ OnCores on_cores_beyond(const RunData& run, const JobRecord& record, std::int64_
   return out;
 }
 
+// Jobs that had one of the cores within [from, to), until they ended or lost it, in the order of their starts. Those of
+// whoever lost it before, which run in the same gaps, are not among them.
+struct CoreUse {
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+};
+std::vector<CoreUse> uses_between(const RunData& run, const RecordIndex& index, const std::vector<std::uint32_t>& cores,
+                                  std::int64_t from, std::int64_t to) {
+  std::vector<CoreUse> out;
+  for (std::uint32_t stage = 0; stage < run.problem.stages.size(); ++stage) {
+    for (const JobRecord* const other : index.stage(stage)) {
+      const auto* others = cores_of(run, *other);
+      if (other->actual_start == kNever || other->completion == kNever || others == nullptr) continue;
+      const std::int64_t over = std::min(other->completion, other->slot_end + run.problem.stages[stage].slack.ns);
+      if (other->actual_start < from || other->actual_start >= to) continue;
+      if (std::none_of(cores.begin(), cores.end(), [&](std::uint32_t core) {
+            return std::find(others->begin(), others->end(), core) != others->end();
+          })) {
+        continue;
+      }
+      out.push_back({other->actual_start, over});
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const CoreUse& a, const CoreUse& b) { return a.from < b.from; });
+  return out;
+}
+
 // Whether anything but `holder` began on the core in [from, before).
 bool began_on(const RunData& run, const JobRecord& holder, std::uint32_t core, std::int64_t from, std::int64_t before) {
   return std::any_of(run.records.begin(), run.records.end(), [&](const JobRecord& record) {
@@ -171,9 +198,13 @@ std::string segment_name(const RunData& run, const std::vector<sched::Segment>& 
                      known ? ", on " + run.problem.board.units[*unit].name : std::string());
 }
 
-std::string isolation_text(const JobRecord& record) {
+std::string isolation_text(const RunData& run, const RecordIndex& index, const JobRecord& record) {
   if ((record.flags & sched::kFlagInCall) != 0) return "; lost its core when it came back from its device's driver";
-  return (record.flags & sched::kFlagIsolated) != 0 ? "; lost its core" : "";
+  if ((record.flags & sched::kFlagIsolated) == 0) return "";
+  const Duration waited = starved(run, index, record);
+  return waited < milliseconds(1)
+             ? "; lost its core"
+             : "; lost its core, and other programs kept it from the gaps there for " + ms_text(waited);
 }
 
 std::string overrun_text(const RunData& run, const JobRecord& record) {
@@ -194,6 +225,23 @@ std::string overrun_text(const RunData& run, const JobRecord& record) {
 }
 
 }  // namespace
+
+Duration starved(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+  const auto* cores = cores_of(run, record);
+  const bool lost_it = (record.flags & (sched::kFlagIsolated | sched::kFlagInCall | sched::kFlagStuck)) ==
+                       static_cast<std::uint32_t>(sched::kFlagIsolated);
+  if (!lost_it || record.voluntary_switches > 0 || record.segment_count != 0 || cores == nullptr) return {};
+  std::int64_t free_from = record.slot_end + run.problem.stages[record.stage].slack.ns;
+  // What it had yet to compute then, on each of its cores.
+  std::int64_t left = record.cpu_ns / record.cores - (free_from - record.actual_start);
+  for (const CoreUse& use : uses_between(run, index, *cores, free_from, record.completion)) {
+    const std::int64_t gap = std::max<std::int64_t>(use.from - free_from, 0);
+    if (left <= gap) break;
+    left -= gap;
+    free_from = std::max(free_from, use.to);
+  }
+  return {std::max<std::int64_t>(record.completion - free_from - std::max<std::int64_t>(left, 0), 0)};
+}
 
 std::string worst_segment(const RunData& run, const JobRecord& record, Duration& took, Duration& budget) {
   const std::vector<sched::Segment>& planned = run.table_of(record).choices[record.stage].budget.segments;
@@ -330,7 +378,7 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
                ms_text({record.completion - record.actual_start}) + " after its start: the next step did not fit" +
                host_evidence(run, record);
       }
-      return overrun_text(run, record) + isolation_text(record) +
+      return overrun_text(run, record) + isolation_text(run, index, record) +
              ((record.flags & sched::kFlagDiscarded) != 0 ? "; output discarded" : "") + host_evidence(run, record);
     case JobClass::kLate:
       if (record.reason == Reason::kDevice) return "nothing to publish: its device refused the work or was lost";

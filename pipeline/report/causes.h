@@ -25,6 +25,11 @@ std::string effect_of(const RunData& run, const RecordIndex& index, const sched:
 // slot.
 const sched::JobRecord* origin_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
 
+// Of a job that lost its core at the end of its slot: for how long it ran on although the gaps that the jobs of the table
+// left it there would have been enough for the CPU time that it took. Other programs had the core then, for a worker that
+// lost it runs below all of them. Zero for a job that waited for something itself, that never came back, or in segments.
+Duration starved(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
+
 // Why a change of mode came: "lidar_detect#12 overran".
 std::string in_words(const RunData& run, const sched::ModeChange& change);
 

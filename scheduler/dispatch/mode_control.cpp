@@ -47,6 +47,13 @@ void ModeControl::overran(std::uint32_t mode, std::uint32_t stage, std::uint64_t
   overran_.store(pack(mode, stage, job));
 }
 
+void ModeControl::overruns(std::uint32_t mode, std::uint32_t stage, std::uint64_t job) {
+  overrunning_.fetch_add(1);
+  overran(mode, stage, job);
+}
+
+void ModeControl::has_ended() { overrunning_.fetch_sub(1); }
+
 void ModeControl::request(std::uint32_t mode) { requested_.store(mode + 1); }
 
 void ModeControl::cannot_run(std::uint32_t stage, std::uint32_t variant, std::uint64_t job) {
@@ -67,7 +74,7 @@ std::optional<ModeChange> ModeControl::choose(const Turn& next) {
     if (again != 0 && what_of(again) == next.mode) {
       detour_->calm = 0;
       overran_.store(0);
-    } else {
+    } else if (overrunning_.load() == 0) {
       ++detour_->calm;
     }
   }

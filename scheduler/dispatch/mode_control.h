@@ -27,6 +27,10 @@ class ModeControl {
   // ---- any thread, lock-free. The newest of its cause counts
   // A job overran whose stage degrades to this mode. Dropped where the mode is no exit of the one that runs.
   void overran(std::uint32_t mode, std::uint32_t stage, std::uint64_t job);
+  // A job of which that is known while it still runs, and the end of such a job: in between, what led into the mode is
+  // not over. One that never ends is never followed by the second.
+  void overruns(std::uint32_t mode, std::uint32_t stage, std::uint64_t job);
+  void has_ended();
   // Stays until the mode is entered.
   void request(std::uint32_t mode);
   // A variant of a stage cannot run any more, because its device is gone: from now on no mode that runs it is entered,
@@ -34,7 +38,7 @@ class ModeControl {
   void cannot_run(std::uint32_t stage, std::uint32_t variant, std::uint64_t job);
 
   // What follows instead of `next`, most urgent cause first: device, reference, overrun, request. What was entered for
-  // an overrun is left again for the mode before after kDegradedJobs hyperperiods without another one, what was entered
+  // an overrun is left again for the mode before after kDegradedJobs hyperperiods without one, what was entered
   // for a lost reference as soon as that is back; where the way back is an exit. One thread at a time, at boundaries.
   std::optional<ModeChange> choose(const Turn& next);
 
@@ -47,7 +51,7 @@ class ModeControl {
   struct Detour {
     ModeCause cause = ModeCause::kOverrun;
     std::uint32_t from = 0;
-    std::uint32_t calm = 0;  // hyperperiods without another overrun
+    std::uint32_t calm = 0;  // hyperperiods without an overrun, of another job or still of the one that led here
   };
   [[nodiscard]] bool leads_to(std::uint32_t from, std::uint32_t to) const;  // by an exit, and it can run
   std::optional<ModeChange> wanted(const Turn& next);
@@ -59,6 +63,7 @@ class ModeControl {
   const std::vector<ModeTable>& modes_;
   std::vector<Timed> timed_;                      // ascending
   std::atomic<std::uint64_t> overran_{0};         // packed, 0: none
+  std::atomic<std::uint32_t> overrunning_{0};     // jobs that have not ended
   std::atomic<std::uint32_t> requested_{0};       // mode + 1
   std::vector<std::atomic<std::uint64_t>> lost_;  // by mode: what cannot run there, packed, 0: nothing
   std::optional<Detour> detour_;

@@ -149,7 +149,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   Gang::Limits limits_now = limits_asked;
   segment_.store(0);
   last_segment_.store(job.segments.empty() ? 0 : static_cast<std::uint32_t>(job.segments.size() - 1));
-  noted_ = given_up_ = false;
+  noted_ = given_up_ = overruns_ = false;
   if (plan.overrun == OverrunPolicy::kAbort && limits_asked.end) limits_now.budget = segment_budget();
   gang_.begin(limits_now);
   for (const auto& worker : workers_) {
@@ -163,6 +163,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
 }
 
 void StageRun::start_round() {
+  for (const auto& worker : workers_) worker->start.store({}, std::memory_order_relaxed);
   inside_.store(static_cast<std::uint32_t>(workers_.size()));
   remaining_.store(static_cast<std::uint32_t>(workers_.size()));
   round_.fetch_add(1);
@@ -196,7 +197,22 @@ void StageRun::note(TableTime start, TableTime end) {
   if (aborted() && !job_.last_segment()) give_up();
 }
 
+bool StageRun::leads_to_mode() const {
+  return plan().overrun == OverrunPolicy::kDegrade && plan().degraded_mode && shared_.control != nullptr;
+}
+
+bool StageRun::exceeds_budget() {
+  const HostTime now = host_now();
+  const auto begun = [](const auto& worker) { return worker->start.load(std::memory_order_relaxed) != HostTime{}; };
+  if (!on_unit() && !std::all_of(workers_.begin(), workers_.end(), begun)) return false;
+  return now - last_start() > segment_budget() && !has_ended();
+}
+
 void StageRun::overdue(TableTime now) {
+  if (!overruns_ && leads_to_mode() && exceeds_budget()) {
+    overruns_ = true;
+    shared_.control->overruns(*plan().degraded_mode, record_.stage, record_.job);
+  }
   const SegmentPlan* const plan = segment_plan(segment_.load());
   if (plan == nullptr || job_.segments.empty()) return;
   const TableTime end = job_.nominal_start + job_.segments[segment_.load()].end;
@@ -283,8 +299,8 @@ void StageRun::isolate(int part) {
 
 HostTime StageRun::last_start() const {
   if (on_unit()) return unit_begin_;
-  HostTime last = workers_.front()->start;
-  for (const auto& worker : workers_) last = std::max(last, worker->start);
+  HostTime last = workers_.front()->start.load(std::memory_order_relaxed);
+  for (const auto& worker : workers_) last = std::max(last, worker->start.load(std::memory_order_relaxed));
   return last;
 }
 
@@ -344,7 +360,9 @@ void StageRun::note_overrun() {
   const bool overrun = (record_.flags & kFlagOverrun) != 0;
   shared_.state->skip_next = overrun && plan.overrun == OverrunPolicy::kSkipNext;
   if (plan.overrun != OverrunPolicy::kDegrade) return;
-  if (overrun && plan.degraded_mode && shared_.control != nullptr) {
+  if (overruns_) {
+    shared_.control->has_ended();
+  } else if (overrun && leads_to_mode()) {
     shared_.control->overran(*plan.degraded_mode, record_.stage, record_.job);
   }
   if (overrun) {
@@ -397,8 +415,9 @@ void StageRun::work(int part) {
     const std::uint32_t ticket = self.ticket.wait([done](std::uint32_t value) { return value != done; });
     if (ticket == kQuit) return;
     done = ticket;
-    self.start = host_now();
-    if (part == 0) gang_.started(self.start);
+    const HostTime start = host_now();
+    self.start.store(start, std::memory_order_relaxed);
+    if (part == 0) gang_.started(start);
     const ThreadCost before = ThreadCost::of_this_thread();
     host_.run(job_, part, gang_);
     self.end = host_now();

@@ -160,7 +160,8 @@ class StageRun {
   [[nodiscard]] bool await_end(HostTime limit);
   void note(TableTime start, TableTime end);
   [[nodiscard]] bool noted() const { return noted_; }
-  // Not noted at `now`: what its slot and guard gave it is over.
+  // Not noted at `now`: tells who waits for what its slot and guard gave it that those are over, and the control of the
+  // modes, once, that the job overruns.
   void overdue(TableTime now);
   // Begins the next one, behind one that is noted. When that begins by `latest`, waiting for what others use by
   // `patience`; else the job is given up.
@@ -212,7 +213,7 @@ class StageRun {
     std::atomic<std::uint32_t> finished{0};  // the newest round that it has run
     std::atomic<bool> isolated{false};       // it lost its core during the job
     Isolation isolation;
-    HostTime start;
+    std::atomic<HostTime> start{};  // in the current round; 0 before it begins
     HostTime end;
     ThreadCost cost;
     std::int64_t total_cpu_ns = 0;
@@ -231,6 +232,8 @@ class StageRun {
   static void let_go(const SegmentPlan* segment);
   void start_round();
   void judge_segments();
+  [[nodiscard]] bool leads_to_mode() const;
+  [[nodiscard]] bool exceeds_budget();  // the segment, which has not ended
   void note_overrun();
   void note_deferred();
   void charge(const ThreadCost& cost);         // of workers
@@ -251,6 +254,7 @@ class StageRun {
   // Publisher, and whoever starts the job:
   bool noted_ = false;  // that the segment has ended
   bool given_up_ = false;
+  bool overruns_ = false;  // as the control of the modes was told
   HostTime unit_begin_;
   HostTime unit_end_;  // or when the unit was last seen at work
 

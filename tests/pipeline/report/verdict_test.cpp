@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "pipeline/report/causes.h"
 #include "pipeline/report/text.h"
 #include "tests/pipeline/report/synthetic_run.h"
 
@@ -347,6 +348,47 @@ TEST(Verdict, WhoWasInsideADriverKeptItsCore) {
   // Where that one did not begin, the core may have been kept all the time.
   skip_job(run, kCameraStage, 11);
   EXPECT_NE(cause_of_next().find(kept), std::string::npos) << cause_of_next();
+}
+
+// What it computed would have fitted into the gaps of its core; behind that instant other programs kept it from them.
+TEST(Verdict, AWorkerThatLostItsCoreIsToldFromOneThatOthersKeptFromIt) {
+  RunData run = synthetic_run(6, true);
+  sched::JobRecord& fusion = record_of(run, kFusionStage, 1);
+  const sched::JobRecord& lidar = record_of(run, kLidarStage, 1);
+  for (std::uint64_t job = 2; job < 6; ++job) skip_job(run, kFusionStage, job);
+  fusion.flags |= sched::kFlagOverrun | sched::kFlagDiscarded | sched::kFlagIsolated;
+  fusion.job_class = sched::JobClass::kOverrun;
+  fusion.published = 0;
+  fusion.publication = sched::kNever;
+  fusion.completion = fusion.nominal_start + 250'000'000;
+  const std::int64_t had_it = fusion.slot_end - fusion.actual_start;
+  const auto waited = [&](std::int64_t cpu_ns) {
+    fusion.cpu_ns = cpu_ns;
+    return starved(run, RecordIndex(run), fusion);
+  };
+  EXPECT_EQ(waited(had_it / 2).ns, fusion.completion - fusion.slot_end);
+  EXPECT_EQ(waited(had_it + 10'000'000).ns, fusion.completion - fusion.slot_end - 10'000'000);
+  // A job of the table has the core in between; when it loses it itself, not longer than its slot.
+  const std::int64_t first_gap = lidar.actual_start - fusion.slot_end;
+  EXPECT_EQ(waited(had_it + first_gap + 1'000'000).ns, fusion.completion - lidar.completion - 1'000'000);
+  record_of(run, kLidarStage, 1).completion += 100'000'000;
+  EXPECT_EQ(waited(had_it + first_gap + 1'000'000).ns, fusion.completion - lidar.slot_end - 1'000'000);
+  EXPECT_EQ(waited(1'000'000'000).ns, 0);
+  static_cast<void>(waited(had_it + 10'000'000));
+  std::string cause;
+  for (const Miss& miss : judge(run).misses) {
+    if (miss.record == &fusion) cause = miss.cause;
+  }
+  EXPECT_NE(cause.find("lost its core, and other programs kept it from the gaps there for 23"), std::string::npos)
+      << cause;
+  // It waited by itself, it never came back, it had its core: nobody kept it from there.
+  fusion.voluntary_switches = 1;
+  EXPECT_EQ(waited(had_it).ns, 0);
+  fusion.voluntary_switches = 0;
+  fusion.flags |= sched::kFlagStuck;
+  EXPECT_EQ(waited(had_it).ns, 0);
+  fusion.flags &= ~static_cast<std::uint32_t>(sched::kFlagStuck | sched::kFlagIsolated);
+  EXPECT_EQ(waited(had_it).ns, 0);
 }
 
 TEST(Verdict, HostEvidenceStandsBesideTheJobsOfItsCoreAndTime) {

@@ -256,6 +256,39 @@ TEST(Modes, AnOverrunLeadsIntoTheModeOfItsStageAndBack) {
   EXPECT_EQ(back.hyperperiod, away.hyperperiod + kDegradedJobs);
 }
 
+TEST(Modes, AnOverrunIsMetWhileItsJobStillRunsAndLeftBehindItsEnd) {
+  World world;
+  world.table.problem.stages[world.camera].overrun = OverrunPolicy::kDegrade;
+  world.table.problem.stages[world.camera].degraded_mode = "coasting";
+  constexpr int kLonger = 5;  // hyperperiods of the new mode
+  std::atomic<int> coasted{0};
+  world.radar_host.work = [&coasted](const Job& job, int) { coasted += job.mode == World::kCoasting ? 1 : 0; };
+  world.camera_host.work = [&coasted](const Job& job, int) {
+    const HostTime give_up = host_now() + seconds(2);
+    while (job.number == 4 && coasted < kLonger && host_now() < give_up) std::this_thread::yield();
+  };
+  ModeControl control(world.modes);
+  Records records;
+  const auto result = world.run(options(false, 30), &control, records);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_GE(coasted, kLonger);
+  ASSERT_GE(result->changes.size(), 2U);
+  const ModeChange& away = result->changes[0];
+  EXPECT_EQ(away.to, World::kCoasting);
+  EXPECT_EQ(away.cause, ModeCause::kOverrun);
+  if (away.job != 4) GTEST_SKIP() << "the machine made another job overrun";
+  const auto job = std::find_if(records.all().begin(), records.all().end(), [&](const JobRecord& record) {
+    return record.stage == world.camera && record.job == away.job;
+  });
+  ASSERT_NE(job, records.all().end());
+  EXPECT_EQ(job->job_class, JobClass::kOverrun);
+  EXPECT_GT(job->completion, away.begin.ns + milliseconds(80).ns);
+  const ModeChange& back = result->changes[1];
+  EXPECT_EQ(back.to, World::kDay);
+  EXPECT_EQ(back.cause, ModeCause::kRecovered);
+  EXPECT_GT(back.begin.ns, job->completion + milliseconds(20).ns * (std::int64_t{kDegradedJobs} - 1));
+}
+
 TEST(Modes, ARealRunWithChangesGivesItsBytesAgain) {
   World wild;
   wild.table.problem.stages[wild.camera].overrun = OverrunPolicy::kDegrade;
@@ -382,6 +415,22 @@ TEST(ModeControl, TheMoreUrgentCauseIsMetFirstAndTheOtherWaits) {
   ASSERT_TRUE(then);
   EXPECT_EQ(then->to, World::kNight);
   EXPECT_EQ(then->cause, ModeCause::kRequest);
+}
+
+TEST(ModeControl, WhatLedIntoAModeIsNotOverWhileItsJobRuns) {
+  World world;
+  ModeControl control(world.modes);
+  control.overruns(World::kCoasting, world.camera, 9);
+  const auto away = control.choose(at(World::kDay, 1));
+  ASSERT_TRUE(away);
+  EXPECT_EQ(away->cause, ModeCause::kOverrun);
+  EXPECT_EQ(away->job, 9U);
+  for (std::uint64_t h = 1; h < 3 * kDegradedJobs; ++h) EXPECT_FALSE(control.choose(at(World::kCoasting, h))) << h;
+  control.has_ended();
+  for (std::uint64_t h = 1; h < kDegradedJobs; ++h) EXPECT_FALSE(control.choose(at(World::kCoasting, 40 + h))) << h;
+  const auto back = control.choose(at(World::kCoasting, 60));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->cause, ModeCause::kRecovered);
 }
 
 }  // namespace
