@@ -71,6 +71,7 @@ struct ScheduleOptions {
   std::vector<std::string> models;   // "stage=FILE", "stage/variant=FILE"
   pipeline::DevicePlace device;      // what networks run on
   std::string board;                 // another board file than the pipeline names
+  std::vector<std::string> gang;     // "stage=k": the table as found, with the stage on k of its cores in every mode
   std::uint64_t seed = 1;
   std::uint64_t nodes = sched::SynthesisOptions{}.node_limit;
 };
@@ -81,12 +82,14 @@ Result<pipeline::ModelFiles> model_files(const std::vector<std::string>& models)
 void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positional_pipeline = true);
 
 struct Admitted {
-  pipeline::PipelineConfig config;      // problem: as changed by the what-ifs
-  sched::Answer answer;                 // of a pipeline with modes: their common verdict, and the first one's table
-  std::vector<sched::ModeTable> modes;  // where it has modes, and they are feasible
-  sched::Problem any_cores;             // the same without the what-ifs on core counts: what --gang may choose from
+  // Problem and modes: as changed by the what-ifs; on core counts, only where no gang is asked for.
+  pipeline::PipelineConfig config;
+  sched::Answer answer;                     // of a pipeline with modes: their common verdict, and the first one's table
+  std::vector<sched::Answer> mode_answers;  // by mode, where it has modes
+  std::vector<sched::ModeTable> modes;      // where it has modes, and they are feasible
 };
-// Loads, applies budgets and what-ifs, synthesizes, and lets the independent validator check the table.
+// Loads, applies budgets and what-ifs, synthesizes, takes cores away as `gang` says, and lets the independent validator
+// check the table; with modes, every mode's and every change between them.
 Result<Admitted> admit(const ScheduleOptions& options);
 
 // kUsage: what `option` asks of a pipeline has no meaning for one with modes; says what to do.

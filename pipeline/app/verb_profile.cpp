@@ -117,7 +117,7 @@ Status check_earlier(const pipeline::PipelineConfig& config, const sched::Budget
           declared += (declared.empty() ? "" : ", ") + std::to_string(budget.cores);
         }
         if (known) continue;
-        return fail(Code::kConfiguration, entry.place + ": a budget of " + std::to_string(entry.budget.cores) +
+        return fail(Code::kConfiguration, entry.budget.place + ": a budget of " + std::to_string(entry.budget.cores) +
                                               " core(s) for variant '" + entry.variant + "' of stage '" + entry.stage +
                                               "', which the pipeline runs on " + declared);
       }

@@ -31,7 +31,7 @@ namespace {
 struct Options {
   ScheduleOptions schedule;
   std::string log, out, transport = "iceoryx", roudi = "embedded", isa, digests, save_digests, reproduce;
-  std::vector<std::string> gang, remap;
+  std::vector<std::string> remap;
   pipeline::ReplayView view;
   bool exported = false, supervise = false, lockstep = false, quiet = false, json = false, require_judged = false,
        paused = false, watch = false, baselines = false;
@@ -94,17 +94,6 @@ Status read_remap(const std::vector<std::string>& texts, pipeline::ReplayView& v
     view.remap.emplace_back(text.substr(0, sign), text.substr(sign + 2));
   }
   return {};
-}
-
-// "stage=k": the same table with the stage on k of its cores.
-Status apply_gang(const sched::Problem& problem, sched::Schedule& schedule, const std::string& text) {
-  const std::size_t equals = text.find('=');
-  const std::string digits = equals == std::string::npos ? "" : text.substr(equals + 1);
-  if (digits.size() != 1 || digits[0] < '1' || digits[0] > '9') {
-    return fail(Code::kUsage, "--gang expects stage=cores, for example lidar_detect=1; found '" + text + "'");
-  }
-  TAKT_ASSIGN(schedule, pipeline::with_cores(problem, std::move(schedule), text.substr(0, equals), digits[0] - '0'));
-  return sched::validate(problem, schedule);
 }
 
 // The admitted tables, ready to be run as often as wanted.
@@ -218,16 +207,7 @@ Result<Prepared> prepare(const Options& options) {
                                            : sched::explain(admitted.config.problem, admitted.answer, 100)));
   }
   out.modes = admitted.modes;
-  if (out.modes.empty()) {
-    sched::Schedule schedule = *admitted.answer.schedule;
-    for (const std::string& gang : options.gang) {
-      out.admitted.config.problem = out.admitted.any_cores;
-      TAKT_RETURN_IF_ERROR(apply_gang(out.admitted.config.problem, schedule, gang));
-    }
-    out.modes.push_back(sched::only_table(out.admitted.config.problem, schedule));
-  } else if (!options.gang.empty()) {
-    return fail(about_one_table(admitted.config, "--gang"));
-  }
+  if (out.modes.empty()) out.modes.push_back(sched::only_table(admitted.config.problem, *admitted.answer.schedule));
   if (options.baselines && !pipeline::in_one_piece(out.modes.front().schedule)) {
     return fail(Code::kConfiguration,
                 options.schedule.pipeline +
@@ -647,7 +627,8 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--roudi", options->roudi, "embedded, or external: use a running iox-roudi")
       ->check(CLI::IsMember({"embedded", "external"}))
       ->capture_default_str();
-  verb->add_option("--gang", options->gang, "the same table with a stage on fewer cores: stage=k (repeatable)");
+  verb->add_option("--gang", options->schedule.gang,
+                   "the same table with a stage on fewer of its cores, in every mode: stage=k (repeatable)");
   verb->add_option("--isa", options->isa, "insist on this instruction set class of digests");
   verb->add_option("--digests", options->digests, "compare the output digests with this file");
   verb->add_option("--reproduce", options->reproduce,

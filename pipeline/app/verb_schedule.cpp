@@ -18,8 +18,10 @@
 #include "pipeline/app/numbers.h"
 #include "pipeline/assembly/board_bundle.h"
 #include "pipeline/assembly/environment.h"
+#include "pipeline/assembly/run_tables.h"
 #include "pipeline/report/schedule_html.h"
 #include "runtime/base/file.h"
+#include "runtime/base/suggest.h"
 #include "scheduler/analysis/certificate.h"
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/modes.h"
@@ -52,12 +54,40 @@ struct Options {
   bool scale = false;  // how much budgets may grow with a new table
 };
 
+// "stage=k" of --gang.
+struct Gang {
+  std::string stage;
+  int cores = 1;
+};
+
 // The problem that is asked about.
 struct Asked {
   pipeline::PipelineConfig config;
-  sched::Problem any_cores;
   std::string other_machine;
+  // Where gangs are asked for: they, and the problem without the what-ifs on core counts, which they choose from.
+  std::vector<Gang> gangs;
+  sched::Problem any_cores;
+  std::optional<sched::ModeSet> any_cores_modes;
 };
+
+Result<std::vector<Gang>> read_gangs(const std::vector<std::string>& texts, const sched::Problem& problem) {
+  std::vector<std::string> names;
+  for (const sched::Stage& stage : problem.stages) names.push_back(stage.name);
+  std::vector<Gang> out;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const std::string digits = equals == std::string::npos ? "" : text.substr(equals + 1);
+    if (digits.size() != 1 || digits[0] < '1' || digits[0] > '9') {
+      return fail(Code::kUsage, "--gang expects stage=cores, for example lidar_detect=1; found '" + text + "'");
+    }
+    out.push_back({text.substr(0, equals), digits[0] - '0'});
+    if (std::find(names.begin(), names.end(), out.back().stage) == names.end()) {
+      return fail(Code::kUsage, "--gang " + text + ": no stage is called '" + out.back().stage + "'" +
+                                    did_you_mean(out.back().stage, names));
+    }
+  }
+  return out;
+}
 
 // Those of stages and variants that a mode has.
 sched::BudgetTable budgets_of(const sched::BudgetTable& budgets, const sched::Problem& mode) {
@@ -93,6 +123,12 @@ Status apply_to_modes(sched::ModeSet& set, const std::vector<std::string>& chang
   return sched::check(set);
 }
 
+Status apply_what_ifs(sched::Problem& whole, std::optional<sched::ModeSet>& modes,
+                      const std::vector<std::string>& changes) {
+  for (const std::string& change : changes) TAKT_RETURN_IF_ERROR(sched::apply_what_if(whole, change));
+  return modes && !changes.empty() ? apply_to_modes(*modes, changes) : Status();
+}
+
 Result<Asked> ask(const ScheduleOptions& options) {
   pipeline::PipelineConfig config;
   if (sched::is_problem_file(options.pipeline)) {
@@ -122,15 +158,18 @@ Result<Asked> ask(const ScheduleOptions& options) {
       other_machine = "budgets were measured on another machine (" + budgets.machine + "); this one is " + here;
     }
   }
-  sched::Problem any_cores = config.problem;
-  for (const std::string& change : options.what_if) {
-    TAKT_RETURN_IF_ERROR(sched::apply_what_if(config.problem, change));
-    if (change.find(".cores=") == std::string::npos) TAKT_RETURN_IF_ERROR(sched::apply_what_if(any_cores, change));
+  Asked out{std::move(config), std::move(other_machine), {}, {}, {}};
+  TAKT_ASSIGN(out.gangs, read_gangs(options.gang, out.config.problem));
+  if (!out.gangs.empty()) {
+    std::vector<std::string> others;
+    std::copy_if(options.what_if.begin(), options.what_if.end(), std::back_inserter(others),
+                 [](const std::string& change) { return change.find(".cores=") == std::string::npos; });
+    out.any_cores = out.config.problem;
+    out.any_cores_modes = out.config.modes;
+    TAKT_RETURN_IF_ERROR(apply_what_ifs(out.any_cores, out.any_cores_modes, others));
   }
-  if (config.modes && !options.what_if.empty()) {
-    TAKT_RETURN_IF_ERROR(apply_to_modes(*config.modes, options.what_if));
-  }
-  return Asked{std::move(config), std::move(any_cores), std::move(other_machine)};
+  TAKT_RETURN_IF_ERROR(apply_what_ifs(out.config.problem, out.config.modes, options.what_if));
+  return out;
 }
 
 // Nothing is said that the independent validator or checker has not accepted.
@@ -182,10 +221,52 @@ Result<std::vector<sched::Answer>> answers_of(const sched::ModeSet& set, const s
   return out;
 }
 
+// The table of `problem` as one of `any_cores`, with stages on fewer of their cores: starts and bindings stay, so that
+// jobs have the same inputs.
+Status on_fewer_cores(const sched::Problem& problem, const sched::Problem& any_cores, const std::vector<Gang>& gangs,
+                      sched::Answer& answer) {
+  sched::Schedule table = *answer.schedule;
+  for (std::size_t s = 0; s < table.choices.size(); ++s) {
+    std::uint32_t& variant = table.choices[s].variant;  // what-ifs on cores leave out variants
+    const std::string& name = problem.stages[s].variants[variant].name;
+    variant = 0;
+    while (any_cores.stages[s].variants[variant].name != name) ++variant;
+  }
+  for (const Gang& gang : gangs) {
+    const bool here = std::any_of(any_cores.stages.begin(), any_cores.stages.end(),
+                                  [&gang](const sched::Stage& stage) { return stage.name == gang.stage; });
+    if (!here) continue;
+    TAKT_ASSIGN(table, pipeline::with_cores(any_cores, std::move(table), gang.stage, gang.cores));
+  }
+  TAKT_RETURN_IF_ERROR(sched::validate(any_cores, table));
+  answer.schedule = std::move(table);
+  return {};
+}
+
+// The same of every mode.
+Status on_fewer_cores(const Asked& asked, std::vector<sched::Answer>& answers) {
+  for (std::size_t m = 0; m < answers.size(); ++m) {
+    const sched::ModeSpec& mode = asked.config.modes->modes[m];
+    TAKT_RETURN_IF_ERROR(
+        on_fewer_cores(mode.problem, asked.any_cores_modes->modes[m].problem, asked.gangs, answers[m])
+            .map_error([&](Error error) { return std::move(error).with_context("--gang, mode '" + mode.name + "'"); }));
+  }
+  return {};
+}
+
 // One answer for all modes of the pipeline.
-Status answer_modes(const sched::SynthesisOptions& search, Admitted& out) {
+Status answer_modes(const Asked& asked, const sched::SynthesisOptions& search, Admitted& out) {
+  TAKT_ASSIGN(out.mode_answers, answers_of(*out.config.modes, "", search));
+  const bool all_feasible =
+      std::all_of(out.mode_answers.begin(), out.mode_answers.end(),
+                  [](const sched::Answer& answer) { return answer.verdict == sched::Verdict::kFeasible; });
+  if (!asked.gangs.empty() && all_feasible) {
+    TAKT_RETURN_IF_ERROR(on_fewer_cores(asked, out.mode_answers));
+    out.config.problem = asked.any_cores;
+    out.config.modes = asked.any_cores_modes;
+  }
   const sched::ModeSet& set = *out.config.modes;
-  TAKT_ASSIGN(const std::vector<sched::Answer> answers, answers_of(set, "", search));
+  const std::vector<sched::Answer>& answers = out.mode_answers;
   const sched::ModesAnswer judged = sched::judge_modes(set, answers);
   out.answer.verdict = judged.verdict;
   if (judged.verdict != sched::Verdict::kFeasible) {
@@ -202,12 +283,19 @@ Status answer_modes(const sched::SynthesisOptions& search, Admitted& out) {
   return {};
 }
 
-Result<Admitted> answer(Asked asked, const sched::SynthesisOptions& search) {
-  Admitted out{std::move(asked.config), {}, {}, std::move(asked.any_cores)};
+Result<Admitted> answer(const Asked& asked, const sched::SynthesisOptions& search) {
+  Admitted out{asked.config, {}, {}, {}};
   if (out.config.modes) {
-    TAKT_RETURN_IF_ERROR(answer_modes(search, out));
+    TAKT_RETURN_IF_ERROR(answer_modes(asked, search, out));
   } else {
     TAKT_ASSIGN(out.answer, judged_answer(out.config.problem, search));
+    if (!asked.gangs.empty() && out.answer.verdict == sched::Verdict::kFeasible) {
+      TAKT_RETURN_IF_ERROR(
+          on_fewer_cores(asked.config.problem, asked.any_cores, asked.gangs, out.answer).map_error([](Error error) {
+            return std::move(error).with_context("--gang");
+          }));
+      out.config.problem = asked.any_cores;
+    }
   }
   if (!asked.other_machine.empty()) out.answer.notes.push_back(asked.other_machine);
   return out;
@@ -402,14 +490,14 @@ int run(const Options& options) {
     if (!place) return report_error(place.error());
     schedule.device = *place;
   }
-  Result<Asked> asked = ask(schedule);
+  const Result<Asked> asked = ask(schedule);
   if (!asked) return report_error(asked.error());
   if (asked->config.modes) return run_modes(*asked, options);
   if (!options.check.empty()) {
     const Status replayed = replay_certificate(asked->config.problem, options);
     return replayed ? 0 : report_error(replayed.error());
   }
-  const Result<Admitted> admitted = answer(*std::move(asked), search_of(options));
+  const Result<Admitted> admitted = answer(*asked, search_of(options));
   if (!admitted) return report_error(admitted.error());
   const sched::Problem& problem = admitted->config.problem;
   const sched::Answer& answer = admitted->answer;
@@ -484,8 +572,8 @@ Error about_one_table(const pipeline::PipelineConfig& config, const std::string&
 }
 
 Result<Admitted> admit(const ScheduleOptions& options) {
-  TAKT_ASSIGN(Asked asked, ask(options));
-  return answer(std::move(asked), {options.seed, options.nodes});
+  TAKT_ASSIGN(const Asked asked, ask(options));
+  return answer(asked, {options.seed, options.nodes});
 }
 
 void add_schedule(CLI::App& app, Command& chosen) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "pipeline/assembly/submissions.h"
+#include "scheduler/model/text.h"
 
 namespace takt::pipeline {
 
@@ -14,24 +15,31 @@ Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedul
   while (index < stages.size() && stages[index].name != stage) ++index;
   if (index == stages.size()) return fail(Code::kUsage, "no stage is called '" + stage + "'");
   sched::Choice& choice = schedule.choices[index];
-  const sched::Budget* found = nullptr;
-  for (const sched::Budget& budget : stages[index].variants[choice.variant].budgets) {
-    if (budget.cores == cores) found = &budget;
+  const sched::Variant& variant = stages[index].variants[choice.variant];
+  const auto on = [&variant](int k) {
+    return std::find_if(variant.budgets.begin(), variant.budgets.end(),
+                        [k](const sched::Budget& budget) { return budget.cores == k; });
+  };
+  const auto found = on(cores);
+  const auto refuse = [&](const std::string& what) {
+    const auto at = found != variant.budgets.end() ? found : on(choice.budget.cores);
+    const bool known = at != variant.budgets.end() && !at->place.empty();
+    return fail(Code::kConfiguration,
+                (known ? at->place + ": " : "") + "stage '" + stage + "', variant '" + variant.name + "' " + what);
+  };
+  if (cores > choice.budget.cores) {
+    return refuse("has slots on " + std::to_string(choice.budget.cores) + " core(s), fewer than the " +
+                  std::to_string(cores) + " asked for");
   }
-  if (found == nullptr || cores > choice.budget.cores) {
-    return fail(Code::kConfiguration, "stage '" + stage + "' has no budget for " + std::to_string(cores) +
-                                          " core(s) within its slots of " + std::to_string(choice.budget.cores));
-  }
+  if (found == variant.budgets.end()) return refuse("has no budget for " + std::to_string(cores) + " core(s)");
   if (found->time > choice.budget.time) {
-    return fail(Code::kConfiguration, "stage '" + stage + "' on " + std::to_string(cores) + " core(s) needs " +
-                                          std::to_string(found->time.ms()) + " ms, its slots give " +
-                                          std::to_string(choice.budget.time.ms()));
+    return refuse("on " + std::to_string(cores) + " core(s) needs " + sched::ms_text(found->time) +
+                  ", its slots give " + sched::ms_text(choice.budget.time));
   }
   sched::Budget in_the_slots = *found;
   in_the_slots.cores = choice.budget.cores;
   if (!sched::fits(in_the_slots, choice.budget)) {
-    return fail(Code::kConfiguration, "stage '" + stage + "' on " + std::to_string(cores) +
-                                          " core(s) has other segments than its slots are for, or longer ones");
+    return refuse("on " + std::to_string(cores) + " core(s) has other segments than its slots are for, or longer ones");
   }
   for (sched::Slot& slot : schedule.slots) {
     if (slot.stage == index && !slot.unit) slot.cores.erase(slot.cores.begin(), slot.cores.end() - cores);

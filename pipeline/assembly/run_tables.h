@@ -12,7 +12,8 @@
 
 namespace takt::pipeline {
 
-// The same table with `stage` on `cores` of its cores; kConfiguration unless its budget for that k fits its slots.
+// The same table with `stage` on `cores` of its cores; kConfiguration, with the place of that budget, unless it fits
+// the slots.
 Result<sched::Schedule> with_cores(const sched::Problem& problem, sched::Schedule schedule, const std::string& stage,
                                    int cores);
 

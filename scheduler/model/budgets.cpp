@@ -64,7 +64,8 @@ Status apply_budgets(Problem& problem, const BudgetTable& table) {
   Problem changed = problem;  // all or nothing
   for (const StageBudget& entry : table.budgets) {
     const auto refuse = [&entry](const std::string& what) {
-      return fail(Code::kConfiguration, (entry.place.empty() ? "" : entry.place + ": ") + what);
+      const std::string& place = entry.budget.place;
+      return fail(Code::kConfiguration, (place.empty() ? "" : place + ": ") + what);
     };
     const auto stage = std::find_if(changed.stages.begin(), changed.stages.end(),
                                     [&](const Stage& s) { return s.name == entry.stage; });

@@ -23,7 +23,6 @@ struct StageBudget {
   std::string variant;
   Budget budget;
   std::vector<std::string> beside = {};  // what ran beside it when it was measured, in the profiler's words
-  std::string place = {};                // "file:line:column" where it was read; "" elsewhere
 };
 
 struct BudgetTable {

@@ -112,6 +112,7 @@ struct Budget {
   double margin = 0;  // budget = high-water mark * margin
   Duration high_water = {};
   std::vector<Duration> steps = {};  // worst case of each step of a job, for the policy `abort`; empty: not known
+  std::string place = {};            // "file:line:column" where it was read; "" elsewhere
 };
 
 // The segments of a job with this budget: the declared ones, or the one on the cores.

@@ -125,6 +125,7 @@ Interference interference_of(const YamlNode& node) {
 
 Budget read_budget(const YamlNode& node, const Resources& resources) {
   Budget budget;
+  budget.place = node.where();
   if (const auto cores = node.find("cores")) budget.cores = static_cast<int>(cores->integer(1, kMaxGang));
   const auto time = node.find("ms");
   const auto segments = node.find("segments");
@@ -657,7 +658,7 @@ BudgetTable read_budgets(const YamlNode& root) {
   if (const auto p = root.find("publish_window_us")) table.publish_window = p->microseconds(200, 5000);
   for (const YamlNode& node : root.at("budgets").items()) {
     StageBudget entry;
-    entry.place = node.where();
+    entry.budget.place = node.where();
     entry.stage = node.at("stage").text();
     entry.variant = node.at("variant").text();
     entry.budget.cores = static_cast<int>(node.at("cores").integer(1, kMaxGang));

@@ -76,11 +76,6 @@ TEST_F(Command, OptionsWithoutEffectAreRefused) {
     EXPECT_THAT(answer.err, HasSubstr(of_others.front()));
     EXPECT_THAT(answer.err, HasSubstr("--transport local"));
   }
-  const std::string modes = (fs::path(TAKT_SOURCE_DIR) / "configs/pipelines/sim_modes.yaml").string();
-  const Answer gang = takt({"replay", modes, kDrive, "-o", path("r"), "--gang", "lidar_detect=1"});
-  EXPECT_EQ(gang.code, 2);
-  EXPECT_THAT(gang.err, HasSubstr("--gang is about one table"));
-  EXPECT_THAT(gang.err, HasSubstr("ask a copy of " + modes + " without 'modes'"));
   const std::string segments = kRoot + "/configs/pipelines/sim_segments.yaml";
   const Answer in_pieces = takt({"replay", segments, kDrive, "-o", path("r"), "--transport", "local", "--baselines"});
   EXPECT_EQ(in_pieces.code, 4) << in_pieces.err;
