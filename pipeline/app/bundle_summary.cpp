@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "scheduler/model/footprint.h"
 #include "scheduler/model/text.h"
 
 namespace takt::app {
@@ -35,11 +36,11 @@ std::optional<Tightest> tightest(const pipeline::BundleMode& mode) {
 
 std::string counted(std::size_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
 
-// Of the variants that some mode chose.
+// Of the variants that jobs run.
 std::int64_t resident_bytes(const pipeline::BundleMode& mode) {
   std::int64_t out = 0;
   for (std::size_t s = 0; s < mode.problem.stages.size(); ++s) {
-    out += mode.problem.stages[s].variants[mode.schedule.choices[s].variant].resident;
+    out += sched::footprint(mode.problem.stages[s], mode.schedule.choices[s].variant).resident;
   }
   return out;
 }

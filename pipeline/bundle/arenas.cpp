@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "pipeline/bundle/bundle.h"
+#include "scheduler/model/footprint.h"
 #include "scheduler/model/text.h"
 
 namespace takt::pipeline {
@@ -123,11 +124,13 @@ std::uint64_t arena_bytes(const Bundle& bundle, std::size_t stage) {
   for (const BundleMode& mode : bundle.modes) {
     const auto index = find_stage(mode.problem, bundle.stages[stage].name);
     if (!index) continue;
-    const sched::Variant& with = chosen(mode, *index);
-    most = std::max(most, static_cast<std::uint64_t>(with.arena));
-    for (const BundleVariant& variant : bundle.stages[stage].variants) {
-      if (variant.name != with.name || !variant.plan) continue;
-      most = std::max(most, bundle.plans[*variant.plan]->description().arena_bytes);
+    const sched::Stage& planned = mode.problem.stages[*index];
+    for (const std::uint32_t v : sched::variants_with(planned, mode.schedule.choices[*index].variant)) {
+      most = std::max(most, static_cast<std::uint64_t>(planned.variants[v].arena));
+      for (const BundleVariant& variant : bundle.stages[stage].variants) {
+        if (variant.name != planned.variants[v].name || !variant.plan) continue;
+        most = std::max(most, bundle.plans[*variant.plan]->description().arena_bytes);
+      }
     }
   }
   return most;
@@ -138,9 +141,12 @@ Status check_memory(const std::vector<BundleMode>& modes, const ArenaMap& arenas
   if (memory == 0) return {};
   std::map<std::pair<std::string, std::string>, std::int64_t> resident;  // by stage, variant
   for (const BundleMode& mode : modes) {
-    for (std::uint32_t stage = 0; stage < mode.problem.stages.size(); ++stage) {
-      std::int64_t& bytes = resident[{mode.problem.stages[stage].name, chosen(mode, stage).name}];
-      bytes = std::max(bytes, chosen(mode, stage).resident);
+    for (std::uint32_t s = 0; s < mode.problem.stages.size(); ++s) {
+      const sched::Stage& stage = mode.problem.stages[s];
+      for (const std::uint32_t v : sched::variants_with(stage, mode.schedule.choices[s].variant)) {
+        std::int64_t& bytes = resident[{stage.name, stage.variants[v].name}];
+        bytes = std::max(bytes, stage.variants[v].resident);
+      }
     }
   }
   __extension__ using Wide = __int128;

@@ -147,12 +147,12 @@ class Serialisation {
 ArenaMap place_arenas(const std::vector<BundleMode>& modes, const std::vector<BundleChange>& changes,
                       const std::vector<BundleStage>& stages, const std::vector<std::uint64_t>& bytes);
 
-// What every mode's chosen variants keep resident (weights, state, pools) and the block of arenas fit the memory of the
-// board, where it states one. kGate says by how much not: the block may be larger than what runs at once, which is all
-// that a table's validator counts.
+// What the variants of every mode's jobs keep resident (weights, state, pools) and the block of arenas fit the memory
+// of the board, where it states one. kGate says by how much not: the block may be larger than what runs at once, which
+// is all that a table's validator counts.
 Status check_memory(const std::vector<BundleMode>& modes, const ArenaMap& arenas);
 
-// Bytes that a stage's arena must have: of the plan of every variant that some mode chose, or as declared.
+// Bytes that a stage's arena must have: of the plan of every variant that jobs of some mode run, or as declared.
 std::uint64_t arena_bytes(const Bundle& bundle, std::size_t stage);
 
 }  // namespace takt::pipeline

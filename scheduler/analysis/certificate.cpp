@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "scheduler/model/footprint.h"
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
@@ -494,9 +495,9 @@ class Checker {
       std::optional<std::int64_t> least;
       std::optional<std::int64_t> least_arena;
       for (const Choice& choice : choices(stage)) {
-        const Variant& variant = problem_.stages[stage].variants[choice.variant];
-        least = std::min(least.value_or(variant.resident), variant.resident);
-        least_arena = std::min(least_arena.value_or(variant.arena), variant.arena);
+        const Footprint memory = footprint(problem_.stages[stage], choice.variant);
+        least = std::min(least.value_or(memory.resident), memory.resident);
+        least_arena = std::min(least_arena.value_or(memory.arena), memory.arena);
       }
       resident += least.value_or(0);
       largest_arena = std::max(largest_arena, least_arena.value_or(0));

@@ -10,6 +10,7 @@
 #include "scheduler/analysis/instants.h"
 #include "scheduler/analysis/load.h"
 #include "scheduler/analysis/validate.h"
+#include "scheduler/model/footprint.h"
 
 namespace takt::sched {
 namespace {
@@ -415,11 +416,12 @@ class Growth {
     std::int64_t arenas = 0;
     std::int64_t growing_arenas = 0;
     const std::vector<bool> growing = grows(stages);
-    const auto arena = [&](std::size_t stage) {
-      return problem_.stages[stage].variants[schedule_.choices[stage].variant].arena;
+    const auto memory = [&](std::size_t stage) {
+      return footprint(problem_.stages[stage], schedule_.choices[stage].variant);
     };
+    const auto arena = [&](std::size_t stage) { return memory(stage).arena; };
     for (std::size_t stage = 0; stage < problem_.stages.size(); ++stage) {
-      now += problem_.stages[stage].variants[schedule_.choices[stage].variant].resident;
+      now += memory(stage).resident;
       arenas += arena(stage);
       if (growing[stage]) growing_arenas += arena(stage);
     }

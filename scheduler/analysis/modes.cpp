@@ -6,6 +6,7 @@
 
 #include "scheduler/analysis/explain.h"
 #include "scheduler/analysis/instants.h"
+#include "scheduler/model/footprint.h"
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
@@ -61,7 +62,7 @@ class Arenas {
   void add(const ModeSpec& mode, const Schedule& schedule, std::int64_t from, std::int64_t to, Duration offset = {}) {
     const analysis::Instants instants(mode.problem, schedule);
     for (std::uint32_t s = 0; s < mode.problem.stages.size(); ++s) {
-      const std::int64_t arena = mode.problem.stages[s].variants[schedule.choices[s].variant].arena;
+      const std::int64_t arena = footprint(mode.problem.stages[s], schedule.choices[s].variant).arena;
       for (std::int64_t job = from * instants.jobs(s); job < to * instants.jobs(s); ++job) {
         changes_.emplace_back(instants.start(s, job) + offset.ns, arena);
         changes_.emplace_back(instants.end(s, job) + offset.ns, -arena);
@@ -98,9 +99,10 @@ std::string judge_memory(const ModeSet& set, const std::vector<Answer>& answers)
     const Schedule& schedule = *answers[m].schedule;
     for (std::uint32_t s = 0; s < mode.problem.stages.size(); ++s) {
       const Stage& stage = mode.problem.stages[s];
-      const Variant& variant = stage.variants[schedule.choices[s].variant];
-      std::int64_t& bytes = resident[{stage.name, variant.name}];
-      bytes = std::max(bytes, variant.resident);
+      for (const std::uint32_t v : variants_with(stage, schedule.choices[s].variant)) {
+        std::int64_t& bytes = resident[{stage.name, stage.variants[v].name}];
+        bytes = std::max(bytes, stage.variants[v].resident);
+      }
     }
     Arenas alone;
     alone.add(mode, schedule, -1, 1);

@@ -8,6 +8,7 @@
 
 #include "scheduler/analysis/instants.h"
 #include "scheduler/analysis/load.h"
+#include "scheduler/model/footprint.h"
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
@@ -455,17 +456,17 @@ class Validator {
     return {};
   }
 
-  // Resident bytes of the chosen variants, and the arenas of jobs that run at the same time.
+  // Resident bytes of the variants that jobs run, and the arenas of jobs that run at the same time.
   Status memory() const {
     if (problem_.board.memory == 0) return {};
     std::int64_t resident = 0;
     std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // instant, bytes; what is given back comes first
     for (std::size_t i = 0; i < problem_.stages.size(); ++i) {
-      resident += problem_.stages[i].variants[schedule_.choices[i].variant].resident;
+      resident += footprint(problem_.stages[i], schedule_.choices[i].variant).resident;
     }
     for (const Slot& slot : schedule_.slots) {
       if (slot.segment != 0) continue;
-      const std::int64_t arena = problem_.stages[slot.stage].variants[schedule_.choices[slot.stage].variant].arena;
+      const std::int64_t arena = footprint(problem_.stages[slot.stage], schedule_.choices[slot.stage].variant).arena;
       for (const std::int64_t turn : {std::int64_t{0}, problem_.hyperperiod.ns}) {
         changes.emplace_back(start_ns(slot) + turn, arena);
         changes.emplace_back(end_ns(last_of(slot.stage, slot.job)) + turn, -arena);

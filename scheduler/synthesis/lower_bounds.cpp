@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 
+#include "scheduler/model/footprint.h"
 #include "scheduler/model/text.h"
 #include "scheduler/synthesis/options.h"
 #include "scheduler/synthesis/orders.h"
@@ -266,9 +267,9 @@ std::optional<Refutation> refute_memory(const Problem& problem, const Options& o
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     std::int64_t least_arena = least;
     for (const Choice& choice : options[stage]) {
-      const Variant& variant = problem.stages[stage].variants[choice.variant];
-      least = std::min(least, variant.resident);
-      least_arena = std::min(least_arena, variant.arena);
+      const Footprint memory = footprint(problem.stages[stage], choice.variant);
+      least = std::min(least, memory.resident);
+      least_arena = std::min(least_arena, memory.arena);
     }
     if (options[stage].empty()) continue;
     resident += least;

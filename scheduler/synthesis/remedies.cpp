@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "scheduler/model/footprint.h"
 #include "scheduler/model/limits.h"
 #include "scheduler/model/text.h"
 #include "scheduler/model/what_if.h"
@@ -88,9 +89,10 @@ class Remedies {
     for (const Stage& stage : problem_.stages) {
       std::int64_t own = std::numeric_limits<std::int64_t>::max();
       std::int64_t own_arena = own;
-      for (const Variant& variant : stage.variants) {
-        own = std::min(own, variant.resident);
-        own_arena = std::min(own_arena, variant.arena);
+      for (std::uint32_t variant = 0; variant < stage.variants.size(); ++variant) {
+        const Footprint memory = footprint(stage, variant);
+        own = std::min(own, memory.resident);
+        own_arena = std::min(own_arena, memory.arena);
       }
       smallest.push_back(own);
       least += own;

@@ -1,4 +1,5 @@
 #include "scheduler/synthesis/table.h"
+#include "scheduler/model/footprint.h"
 
 #include <algorithm>
 #include <cmath>
@@ -319,12 +320,12 @@ bool Table::memory_enough() const {
   std::int64_t resident = 0;
   std::vector<std::pair<Tick, std::int64_t>> changes;  // what is given back comes first
   for (std::size_t stage = 0; stage < placements_.size(); ++stage) {
-    const Variant& variant = problem_->stages[stage].variants[choices_[stage].variant];
-    resident += variant.resident;
+    const Footprint memory = footprint(problem_->stages[stage], choices_[stage].variant);
+    resident += memory.resident;
     for (std::size_t job = 0; job < placements_[stage].starts.size(); ++job) {
       for (const Tick turn : {Tick{0}, clock_.ticks}) {
-        changes.emplace_back(placements_[stage].starts[job] + turn, variant.arena);
-        changes.emplace_back(placements_[stage].ends[job] + turn, -variant.arena);
+        changes.emplace_back(placements_[stage].starts[job] + turn, memory.arena);
+        changes.emplace_back(placements_[stage].ends[job] + turn, -memory.arena);
       }
     }
   }

@@ -253,6 +253,31 @@ TEST(Bundle, ResidentBytesAndTheBlockFitTheBoard) {
   EXPECT_FALSE(with(most));
 }
 
+// Of the variant that jobs degrade to as well: any job may run it.
+TEST(Bundle, CountsTheVariantThatJobsDegradeTo) {
+  Bundle bundle = test::sample_bundle();
+  sched::Stage& stage = bundle.modes[0].problem.stages[0];
+  std::size_t index = 0;
+  while (bundle.stages[index].name != stage.name) ++index;
+  const std::uint64_t before = arena_bytes(bundle, index);
+  sched::Variant lesser = stage.variants[bundle.modes[0].schedule.choices[0].variant];
+  lesser.name = "lesser";
+  lesser.resident = 7'000'000;
+  lesser.arena = static_cast<std::int64_t>(before) + 1;
+  stage.variants.push_back(lesser);
+  EXPECT_EQ(arena_bytes(bundle, index), before);
+  // The board has room for what the chosen variants keep, and for nothing beside it.
+  bundle.arenas.block_bytes = (std::uint64_t{1} << 40) - 20'000'000;
+  for (BundleMode& mode : bundle.modes) mode.problem.board.memory = std::int64_t{1} << 40;
+  EXPECT_TRUE(check_memory(bundle.modes, bundle.arenas));
+  stage.overrun = sched::OverrunPolicy::kDegrade;
+  stage.degraded_variant = "lesser";
+  EXPECT_EQ(arena_bytes(bundle, index), before + 1);
+  const Status refused = check_memory(bundle.modes, bundle.arenas);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("7.00 MB too much"));
+}
+
 // A job that waits for a unit leaves its cores to others: its arena is not serialised by them.
 TEST(Bundle, AStageOnAUnitSharesWithNobody) {
   Bundle bundle = test::sample_bundle();

@@ -161,6 +161,24 @@ TEST(Modes, VariantsOfAllModesAreResidentTogether) {
   EXPECT_EQ(judge_modes(set, answers).refusal, "");
 }
 
+TEST(Modes, TheVariantThatJobsDegradeToIsResidentOnceInAllModes) {
+  ModeSet set = day_and_night();
+  for (ModeSpec& mode : set.modes) {
+    Stage& stage = mode.problem.stages[0];
+    stage.variants.push_back(stage.variants[0]);
+    stage.variants[1].name = "lite";
+    stage.overrun = OverrunPolicy::kDegrade;
+    stage.degraded_variant = "lite";
+  }
+  const std::vector<Answer> answers = answers_of(set);
+  for (ModeSpec& mode : set.modes) {
+    mode.problem.board.memory = 1'000'000'000;
+    mode.problem.stages[0].variants[0].resident = 700'000'000;
+    mode.problem.stages[0].variants[1].resident = 500'000'000;
+  }
+  EXPECT_THAT(judge_modes(set, answers).refusal, AllOf(HasSubstr("1.20 GB resident"), HasSubstr("200.00 MB too much")));
+}
+
 // One job in each of two modes, on different cores: alone each has the board to itself, but the last one of the first
 // mode works on for 5 ms beside the first one of the second.
 TEST(Modes, ArenasOfBothSidesOfAChangeAddUp) {

@@ -6,7 +6,9 @@
 #include <map>
 #include <random>
 
+#include "scheduler/analysis/certificate.h"
 #include "scheduler/analysis/validate.h"
+#include "scheduler/model/certificate.h"
 #include "scheduler/synthesis/synthesis.h"
 #include "tests/scheduler/synthesis/problems.h"
 
@@ -263,6 +265,39 @@ TEST(Validate, RefusesBoundsAndLimits) {
   Problem malformed = test::perception();
   malformed.stages.clear();
   EXPECT_EQ(validate(malformed, perception_table()).error().code, Code::kConfiguration);
+}
+
+// Jobs may run it at any time: it is there from the start, and a job needs the larger of both arenas.
+TEST(Validate, CountsTheMemoryOfTheVariantThatJobsDegradeTo) {
+  Problem problem = test::single();
+  Stage& stage = problem.stages[0];
+  stage.variants.push_back(test::variant("lite", milliseconds(4)));
+  stage.overrun = OverrunPolicy::kDegrade;
+  stage.degraded_variant = "lite";
+  stage.variants[0].resident = 600'000'000;
+  stage.variants[1].resident = 500'000'000;
+  stage.variants[0].arena = 10'000'000;
+  stage.variants[1].arena = 30'000'000;
+  const auto with = [&](std::int64_t bytes) {
+    problem.board.memory = bytes;
+    return synthesize(problem);
+  };
+  const Answer both = with(1'130'000'000);
+  ASSERT_EQ(both.verdict, Verdict::kFeasible) << both.reason;
+  EXPECT_EQ(both.schedule->choices[0].variant, 0U);
+  EXPECT_TRUE(validate(problem, *both.schedule));
+  // One byte less leaves the smaller variant alone, which degrades to itself.
+  const Answer one = with(1'129'999'999);
+  ASSERT_EQ(one.verdict, Verdict::kFeasible) << one.reason;
+  EXPECT_EQ(one.schedule->choices[0].variant, 1U);
+  const Status refused = validate(problem, *both.schedule);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("(rule 'memory')"), HasSubstr("1.10 GB stay resident")));
+  const Answer none = with(529'999'999);
+  ASSERT_EQ(none.verdict, Verdict::kInfeasible);
+  ASSERT_TRUE(none.certificate);
+  EXPECT_EQ(none.certificate->excess, 1);
+  EXPECT_TRUE(check_certificate(problem, *none.certificate));
 }
 
 // Every one of these changes breaks one rule of any table, and is refused under that rule's name.
