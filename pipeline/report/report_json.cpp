@@ -49,12 +49,18 @@ Json worst_json(const RunData& run, const RecordIndex& index, std::size_t chain,
           {"parts", std::move(parts)}};
 }
 
+// Of all instances that reached an output; null where none did.
+Json largest(const QuantityJudgement& quantity, Duration d) { return quantity.worst ? Json(d.ns) : Json(nullptr); }
+Json largest_held(const QuantityJudgement& quantity) {
+  return quantity.held > 0 ? Json(quantity.held_max.ns) : Json(nullptr);
+}
+
 Json quantity_json(const QuantityJudgement& quantity) {
   return {{"bound_ns", optional_ns(quantity.bound)},
           {"limit_ns", optional_ns(quantity.limit)},
-          {"completed_max_ns", quantity.completed_max.ns},
-          {"published_max_ns", quantity.published_max.ns},
-          {"held_max_ns", quantity.held_max.ns},
+          {"completed_max_ns", largest(quantity, quantity.completed_max)},
+          {"published_max_ns", largest(quantity, quantity.published_max)},
+          {"held_max_ns", largest_held(quantity)},
           {"held", quantity.held},
           {"void", quantity.void_count},
           {"violated", quantity.violated},
@@ -71,9 +77,9 @@ Json chain_json(const RunData& run, const RecordIndex& records, std::size_t inde
   out["bound_ns"] = optional_ns(latency.bound);
   out["limit_ns"] = optional_ns(latency.limit);
   out["slack_ns"] = latency.bound && latency.limit ? Json(latency.limit->ns - latency.bound->ns) : Json(nullptr);
-  out["completed_max_ns"] = latency.completed_max.ns;
-  out["published_max_ns"] = latency.published_max.ns;
-  out["held_max_ns"] = latency.held_max.ns;
+  out["completed_max_ns"] = largest(latency, latency.completed_max);
+  out["published_max_ns"] = largest(latency, latency.published_max);
+  out["held_max_ns"] = largest_held(latency);
   out["model_tightness"] = latency.bound && latency.held_max.ns > 0
                                ? Json(static_cast<double>(latency.bound->ns) / static_cast<double>(latency.held_max.ns))
                                : Json(nullptr);

@@ -38,7 +38,7 @@ std::string or_dash(const std::optional<Duration>& d) { return d ? ms_text(*d) :
 
 bool judged(const QuantityJudgement& figures) { return figures.held + figures.void_count + figures.violated > 0; }
 
-std::string measured(const QuantityJudgement& figures, Duration d) { return judged(figures) ? ms_text(d) : "\u2013"; }
+std::string measured(const QuantityJudgement& figures, Duration d) { return figures.worst ? ms_text(d) : "\u2013"; }
 
 bool says_nothing(const ChainJudgement& chain) {
   return chain.from != chain.to && std::none_of(std::begin(chain.quantities), std::end(chain.quantities), judged);

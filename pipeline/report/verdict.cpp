@@ -706,9 +706,10 @@ void require_chains(Judgement& out) {
       if (!quantity.bound || (!chain.context.empty() && quantity.judged() == 0)) continue;
       Requirement requirement{"chain " + chain.name, sched::name_of(static_cast<Quantity>(q)), Outcome::kPass, ""};
       requirement.detail =
-          fmt::format("bound {}{}, measured at most {}: {} held, {} void, {} violated", ms_text(*quantity.bound),
+          fmt::format("bound {}{}, {}: {} held, {} void, {} violated", ms_text(*quantity.bound),
                       quantity.limit ? " of a limit of " + ms_text(*quantity.limit) : "",
-                      ms_text(quantity.published_max), quantity.held, quantity.void_count, quantity.violated);
+                      quantity.worst ? "measured at most " + ms_text(quantity.published_max) : "none reached an output",
+                      quantity.held, quantity.void_count, quantity.violated);
       const Duration error = quantity.stamp_error;
       if (error.ns > 0) requirement.detail += ", twice the clock map's error of " + ms_text(error) + " included";
       if (quantity.violated > 0 || (quantity.limit && *quantity.bound - error - error > *quantity.limit)) {

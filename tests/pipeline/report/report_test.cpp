@@ -62,6 +62,38 @@ TEST(ReportJson, PartsOfTheWorstFrameAddUp) {
   }
 }
 
+// No figure stands for a chain of which nothing reached an output.
+TEST(ReportJson, WhatReachedNoOutputHasNoFigures) {
+  RunData run = synthetic_run(5, true);
+  for (std::uint64_t job = 0; job < 5; ++job) {
+    sched::JobRecord& lost = record_of(run, kLidarStage, job);
+    const sched::JobRecord whole = lost;
+    skip_job(run, kLidarStage, job);
+    lost = whole;  // it ran, and its output was discarded
+    lost.flags |= sched::kFlagOverrun | sched::kFlagDiscarded;
+    lost.job_class = sched::JobClass::kOverrun;
+    lost.publication = sched::kNever;
+    lost.published = 0;
+  }
+  const json report = json::parse(report_json(run));
+  const json& lidar = report["chains"][1];
+  EXPECT_GT(lidar["void"], 2);
+  for (const char* const figure : {"completed_max_ns", "published_max_ns", "held_max_ns"}) {
+    EXPECT_TRUE(lidar[figure].is_null()) << figure << lidar[figure];
+    EXPECT_TRUE(lidar["quantities"]["latency"][figure].is_null()) << figure;
+    EXPECT_GT(report["chains"][0][figure], 0) << figure;
+  }
+  const auto latency =
+      std::find_if(report["verdict"]["requirements"].begin(), report["verdict"]["requirements"].end(),
+                   [](const json& one) { return one["group"] == "chain LiDAR to tracks" && one["name"] == "latency"; });
+  ASSERT_NE(latency, report["verdict"]["requirements"].end());
+  EXPECT_NE((*latency)["detail"].get<std::string>().find("none reached an output: 0 held"), std::string::npos);
+  const std::string page = report_html(run, judge(run), stage_statistics(run), "");
+  for (const char* const column : {"completed", "published"}) {
+    EXPECT_EQ(page.find("data-label=\"" + std::string(column) + "\"><span>0 ms"), std::string::npos) << column;
+  }
+}
+
 TEST(ReportJson, EqualRunsGiveEqualBytes) {
   EXPECT_EQ(report_json(synthetic_run(5, true)), report_json(synthetic_run(5, true)));
 }
