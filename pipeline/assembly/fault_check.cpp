@@ -102,6 +102,11 @@ class Check {
         met = true;
         seen += ", as always without real-time rights";
       }
+      if (!met && judgement_.void_decides && void_by_machine() &&
+          std::find(plan_.verdicts.begin(), plan_.verdicts.end(), name_of(Outcome::kPass)) != plan_.verdicts.end()) {
+        met = true;
+        seen += ", but for what the machine made void";
+      }
       out.expectations.push_back({"verdict", expected, seen, met});
     }
     for (const CountExpectation& count : plan_.counts) {
@@ -199,6 +204,23 @@ class Check {
       if (broken.by_sensor) return false;
       const JobRecord* record = index_.find(broken.subject, broken.number);
       return record != nullptr && by_machine(*record);
+    });
+  }
+
+  // Without the instances that the machine made void nothing would be mostly void.
+  [[nodiscard]] bool void_by_machine() const {
+    return std::none_of(judgement_.mostly_void.begin(), judgement_.mostly_void.end(), [&](const MostlyVoid& most) {
+      std::uint64_t judged = 0, others = 0;
+      for (const std::size_t part : most.parts) {
+        const QuantityJudgement& quantity = judgement_.chains[part].quantities[static_cast<std::size_t>(most.quantity)];
+        judged += quantity.judged() - quantity.void_count;
+        for (const Instance& instance : quantity.instances) {
+          if (instance.state != InstanceState::kVoid || by_machine(instance)) continue;
+          ++judged;
+          ++others;
+        }
+      }
+      return 2 * others > judged;
     });
   }
 

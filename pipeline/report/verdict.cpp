@@ -263,8 +263,13 @@ class ChainJudge {
     if (first == nullptr) return std::nullopt;
     const SensorTime latch = in_sensor_time(first->nominal_start);
     const Sample* sample = newest_arrived(latch);
-    if (sample == nullptr) return std::nullopt;
-    path.sample = latched_nothing(*first) ? successor(*sample, latch) : *sample;
+    if (sample != nullptr) {
+      path.sample = latched_nothing(*first) ? successor(*sample, latch) : *sample;
+      return path;
+    }
+    const auto before = latched_nothing(*first) ? predecessor(latch) : std::nullopt;
+    if (!before) return std::nullopt;
+    path.sample = *before;
     return path;
   }
 
@@ -285,6 +290,18 @@ class ChainJudge {
     const SensorTime capture = known.capture + period * newer;
     if (capture + sensor_.delay_max > last_arrival_) return known;
     return {known.index + static_cast<std::uint64_t>(newer), capture, capture + sensor_.delay_max, false};
+  }
+
+  // The sample that by its sensor's period had arrived at the latch, which lies before every sample that any job used:
+  // a stage that skips from the beginning loses, too. None before the log's first.
+  [[nodiscard]] std::optional<Sample> predecessor(SensorTime latch) const {
+    const Duration period = sched::longest_period(sensor_);
+    if (period.ns <= 0 || samples_.empty()) return std::nullopt;
+    const Sample& known = samples_.front();
+    const std::int64_t older = ((known.arrival - latch).ns + period.ns - 1) / period.ns;
+    if (known.index < static_cast<std::uint64_t>(older)) return std::nullopt;
+    const Duration since = period * older;
+    return Sample{known.index - static_cast<std::uint64_t>(older), known.capture - since, known.arrival - since, false};
   }
 
   void walk_outputs() {
@@ -720,6 +737,10 @@ void require_chains(Judgement& out) {
       } else if (quantity.judged() == 0) {
         requirement.outcome = Outcome::kNotJudged;
         requirement.detail = "no instance reached an output";
+      } else if (quantity.mostly_void()) {
+        requirement.outcome = Outcome::kNotJudged;
+        requirement.mostly_void = true;
+        requirement.detail += "; most are void";
       } else if (!out.deadlines_not_judged.empty()) {
         requirement.outcome = Outcome::kNotJudged;
         requirement.detail += "; " + out.deadlines_not_judged;
@@ -810,20 +831,27 @@ void require_repeated(const RunData& run, Judgement& out) {
                               was + (run.repeats->reason.empty() ? "" : ": " + run.repeats->reason)});
 }
 
+// What was broken first on the way, of most void instances; "" where none is void.
+std::string usually_broken(const std::vector<const QuantityJudgement*>& parts) {
+  std::map<Assumption, std::uint64_t> first;
+  for (const QuantityJudgement* part : parts) {
+    for (const Instance& instance : part->instances) {
+      if (instance.state == InstanceState::kVoid && !instance.broken.empty()) ++first[instance.broken[0].assumption];
+    }
+  }
+  const auto most =
+      std::max_element(first.begin(), first.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == first.end() ? "" : name_of(most->first);
+}
+
 // "lidar 18 of 29 (worker busy), radar 1 of 60 (late start)": where the way broke first, of most of them.
 std::string void_by_chain(const Judgement& judgement) {
   std::string text;
   for (const ChainJudgement& chain : judgement.chains) {
     const QuantityJudgement& latency = chain.latency();
     if (latency.void_count == 0) continue;
-    std::map<Assumption, std::uint64_t> first;
-    for (const Instance& instance : latency.instances) {
-      if (instance.state == InstanceState::kVoid && !instance.broken.empty()) ++first[instance.broken[0].assumption];
-    }
-    const auto most =
-        std::max_element(first.begin(), first.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     text += fmt::format("{}{} {} of {}", text.empty() ? "" : ", ", chain.name, latency.void_count, latency.judged());
-    if (most != first.end()) text += fmt::format(" ({})", name_of(most->first));
+    if (const std::string broken = usually_broken({&latency}); !broken.empty()) text += " (" + broken + ")";
   }
   return text;
 }
@@ -846,8 +874,57 @@ std::string beyond_bounds(const Judgement& judgement) {
   return text;
 }
 
-// Below this share a run without violations is no evidence.
-constexpr double kLeastShareHeld = 0.5;
+// A change of mode has too few instances for a share of its own; they count in the whole run.
+std::vector<MostlyVoid> mostly_void(const RunData& run, const Judgement& judgement) {
+  std::vector<MostlyVoid> out;
+  for (std::uint32_t c = 0; c < run.problem.chains.size(); ++c) {
+    for (std::size_t q = 0; q < sched::kQuantities; ++q) {
+      QuantityJudgement sum;
+      MostlyVoid whole{c, static_cast<Quantity>(q), {}};
+      std::vector<MostlyVoid> modes;
+      for (std::size_t i = 0; i < judgement.chains.size(); ++i) {
+        const ChainJudgement& part = judgement.chains[i];
+        if (part.chain != c) continue;
+        sum.held += part.quantities[q].held;
+        sum.void_count += part.quantities[q].void_count;
+        sum.violated += part.quantities[q].violated;
+        whole.parts.push_back(i);
+        if (part.from == part.to && part.quantities[q].mostly_void()) modes.push_back({c, whole.quantity, {i}});
+      }
+      if (sum.mostly_void()) {
+        out.push_back(std::move(whole));
+      } else {
+        out.insert(out.end(), modes.begin(), modes.end());
+      }
+    }
+  }
+  return out;
+}
+
+// "lidar latency 11 of 29 held (worker busy)", "camera age at output 2 of 62 held (sample gap; up to 3128.50 ms, bound
+// 45.17 ms)".
+std::string in_words(const RunData& run, const Judgement& judgement, const MostlyVoid& most) {
+  std::vector<const QuantityJudgement*> parts;
+  std::uint64_t held = 0, judged = 0;
+  const QuantityJudgement* beyond = nullptr;
+  for (const std::size_t part : most.parts) {
+    const auto* quantity = &judgement.chains[part].quantities[static_cast<std::size_t>(most.quantity)];
+    parts.push_back(quantity);
+    held += quantity->held;
+    judged += quantity->judged();
+    if (!quantity->bound || quantity->published_max <= *quantity->bound) continue;
+    if (beyond == nullptr || quantity->published_max > beyond->published_max) beyond = quantity;
+  }
+  std::string why = usually_broken(parts);
+  if (beyond != nullptr) {
+    why += fmt::format("{}up to {}, bound {}", why.empty() ? "" : "; ", ms_text(beyond->published_max),
+                       ms_text(*beyond->bound));
+  }
+  return fmt::format(
+      "{} {} {} of {} held{}",
+      most.parts.size() == 1 ? judgement.chains[most.parts.front()].name : run.problem.chains[most.chain].name,
+      sched::name_of(most.quantity), held, judged, why.empty() ? "" : " (" + why + ")");
+}
 
 void conclude(const RunData& run, Judgement& out) {
   std::uint64_t failed = 0, violated = 0;
@@ -884,6 +961,7 @@ void conclude(const RunData& run, Judgement& out) {
   bool unknown = false;  // a chain that the stamps are too coarse for
   for (const Requirement& requirement : out.requirements) {
     if (requirement.outcome != Outcome::kNotJudged || !out.deadlines_not_judged.empty()) continue;
+    if (requirement.mostly_void) continue;  // said below, of all chains together
     if (requirement.group.rfind("chain ", 0) != 0) continue;
     unknown = true;
     out.reasons.push_back(requirement.group + ", " + requirement.name + ": NOT JUDGED: " + requirement.detail);
@@ -902,19 +980,25 @@ void conclude(const RunData& run, Judgement& out) {
     out.reasons.insert(out.reasons.begin(),
                        "chain " + chain.name + ": no sample that kept the assumptions reached an output");
   }
-  const auto share = out.share_held();
-  const bool mostly_void = share && *share < kLeastShareHeld;
-  if (mostly_void)
-    out.reasons.insert(out.reasons.begin(), "most chain instances are void: the run says little about the bounds");
+  out.mostly_void = mostly_void(run, out);
+  if (!out.mostly_void.empty()) {
+    std::string text = "most are void, so the run says little about their bounds: ";
+    for (const MostlyVoid& most : out.mostly_void) {
+      text += (&most == out.mostly_void.data() ? "" : ", ") + in_words(run, out, most);
+    }
+    out.reasons.insert(out.reasons.begin(), std::move(text));
+  }
   if (run.interrupted) out.reasons.push_back("interrupted: this report covers the part that ran");
   const bool lockstep = run.mode == "lockstep";
+  const bool open = nothing || unknown || run.interrupted || (!out.deadlines_not_judged.empty() && !lockstep);
   if (run.lost_records > 0) {
     // What looks like a violation may be a record that is not there.
     out.outcome = Outcome::kNotJudged;
   } else if (failed > 0) {
     out.outcome = Outcome::kFail;
-  } else if (nothing || unknown || mostly_void || run.interrupted || (!out.deadlines_not_judged.empty() && !lockstep)) {
+  } else if (open || !out.mostly_void.empty()) {
     out.outcome = Outcome::kNotJudged;
+    out.void_decides = !open;
   } else {
     out.outcome = Outcome::kPass;
   }

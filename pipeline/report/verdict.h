@@ -72,6 +72,8 @@ struct QuantityJudgement {
   std::optional<std::size_t> worst;  // index into instances: the largest published figure
   std::vector<Instance> instances;   // ascending by capture (latency, reaction) or output job (ages)
   [[nodiscard]] std::uint64_t judged() const { return held + void_count + violated; }
+  // Without a violation that is no evidence for the bound.
+  [[nodiscard]] bool mostly_void() const { return 2 * void_count > judged(); }
 };
 
 // A chain in a run without modes; in one mode; or across one change of mode, for instances that begin in the mode
@@ -95,7 +97,8 @@ struct Requirement {
   std::string group;  // "chain camera", "transport", "replay"
   std::string name;   // "latency"
   Outcome outcome = Outcome::kPass;
-  std::string detail;  // the figures, or why it was not judged
+  std::string detail;        // the figures, or why it was not judged
+  bool mostly_void = false;  // why it was not judged: most instances are void
 };
 
 // A job that was not ok.
@@ -105,11 +108,20 @@ struct Miss {
   std::string effect;                        // in words: what its consumers did without it; "" when they did not mind
 };
 
+// A quantity of a chain of which most judged instances are void, in the whole run or in one mode.
+struct MostlyVoid {
+  std::uint32_t chain = 0;  // of the problem
+  sched::Quantity quantity = sched::Quantity::kLatency;
+  std::vector<std::size_t> parts;  // in Judgement::chains, whose instances they are
+};
+
 struct Judgement {
   Outcome outcome = Outcome::kNotJudged;
   std::vector<std::string> reasons;    // why it is not a plain PASS, most important first
   std::string deadlines_not_judged;    // why real-time deadlines were not judged; "" when they were
   std::vector<ChainJudgement> chains;  // by chain of the problem, then by mode, then by change
+  std::vector<MostlyVoid> mostly_void;
+  bool void_decides = false;  // NOT JUDGED because of `mostly_void` alone
   std::vector<Requirement> requirements;
   std::vector<Miss> misses;     // jobs not ok, pipeline fill left out, by (nominal start, stage)
   std::uint64_t fill_jobs = 0;  // jobs before the pipeline was full

@@ -443,6 +443,34 @@ TEST(FaultCheck, TheMachinesOwnNoiseDoesNotCount) {
   EXPECT_EQ(find(hurt, "fusion late start")->seen, "2, 1 by the machine");
 }
 
+// A verdict falls short of PASS by what the fault made void, not by what the machine did beside it.
+TEST(FaultCheck, WhatTheMachineMadeVoidDecidesNoVerdict) {
+  const auto plan = parse(kHead + "{stage: lidar_detect, job: 1, budgets: 2}], expect: {exit: 0, verdict: PASS}}");
+  ASSERT_TRUE(plan) << plan.error().message;
+  const auto run_with = [&](std::uint64_t skipped, std::uint64_t late) {
+    RunData run = test::synthetic_run(12, true);
+    sched::JobRecord& overrun = test::record_of(run, test::kLidarStage, 1);
+    overrun.flags |= sched::kFlagOverrun;
+    overrun.job_class = sched::JobClass::kOverrun;
+    for (std::uint64_t job = 2; job < 2 + skipped; ++job) test::skip_job(run, test::kLidarStage, job);
+    for (std::uint64_t job = 12 - late; job < 12; ++job) {  // wake-ups of the machine
+      sched::JobRecord& record = test::record_of(run, test::kLidarStage, job);
+      record.actual_start += milliseconds(3).ns;
+      record.flags |= sched::kFlagLateStart;
+      record.job_class = sched::JobClass::kLateStart;
+    }
+    return run;
+  };
+  const RunData noisy = run_with(2, 5);
+  const FaultReport borne = check_faults(*plan, noisy.problem, &noisy, 0);
+  ASSERT_NE(find(borne, "verdict"), nullptr);
+  EXPECT_EQ(find(borne, "verdict")->seen, "NOT JUDGED, but for what the machine made void");
+  EXPECT_TRUE(find(borne, "verdict")->met);
+  const RunData hurt = run_with(7, 1);
+  const FaultReport unmet = check_faults(*plan, hurt.problem, &hurt, 0);
+  EXPECT_FALSE(find(unmet, "verdict")->met) << find(unmet, "verdict")->seen;
+}
+
 TEST(FaultCheck, ARunThatEndedWithAnErrorHasItsExitCodeOnly) {
   const auto plan = parse(kHead + "{process: disk_full}], expect: {exit: 5, verdict: PASS}}");
   ASSERT_TRUE(plan);

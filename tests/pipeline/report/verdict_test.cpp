@@ -448,6 +448,74 @@ TEST(Verdict, WhatAStageThatSkipsForLongHasLostIsVoid) {
   EXPECT_EQ(of(j, 0, Quantity::kLatency).void_count, 0U);
 }
 
+TEST(Verdict, WhatAStageThatSkipsFromTheBeginningHasLostIsVoid) {
+  RunData run = synthetic_run(12, true);
+  for (std::uint64_t job = 0; job < 8; ++job) skip_job(run, kLidarStage, job);
+  const Judgement j = judge(run);
+  const QuantityJudgement& lidar = of(j, 1, Quantity::kLatency);
+  EXPECT_EQ(lidar.held, 4U);
+  EXPECT_EQ(lidar.void_count, 8U);
+  EXPECT_EQ(lidar.violated, 0U);
+  EXPECT_EQ(j.outcome, Outcome::kNotJudged);
+  // No sample is made up that the log did not have.
+  for (std::uint64_t job = 8; job < 12; ++job) record_of(run, kLidarStage, job).inputs[0].job -= 8;
+  EXPECT_EQ(of(judge(run), 1, Quantity::kLatency).void_count, 0U);
+}
+
+// Makes the LiDAR's jobs from `first` on skip to the end of the run.
+RunData run_that_loses_its_lidar(std::uint64_t hyperperiods, std::uint64_t first) {
+  RunData run = synthetic_run(hyperperiods, true);
+  for (std::uint64_t job = first; job < hyperperiods; ++job) skip_job(run, kLidarStage, job);
+  return run;
+}
+
+// Each chain is judged on its own: what the others held says nothing about its bound.
+TEST(Verdict, AChainThatIsMostlyVoidIsNotJudgedHoweverManyTheOthersHeld) {
+  const Judgement j = judge(run_that_loses_its_lidar(12, 4));
+  ASSERT_GT(*j.share_held(), 0.7);
+  EXPECT_EQ(j.outcome, Outcome::kNotJudged);
+  const QuantityJudgement& lidar = of(j, 1, Quantity::kLatency);
+  ASSERT_FALSE(j.reasons.empty());
+  EXPECT_EQ(j.reasons.front().rfind("most are void, so the run says little about their bounds: LiDAR to tracks "
+                                    "latency " +
+                                        std::to_string(lidar.held) + " of " + std::to_string(lidar.judged()) + " held",
+                                    0),
+            0U)
+      << j.reasons.front();
+  EXPECT_EQ(j.reasons.front().find("camera"), std::string::npos) << j.reasons.front();
+  const Requirement* latency = requirement(j, "chain LiDAR to tracks", "latency");
+  ASSERT_NE(latency, nullptr);
+  EXPECT_EQ(latency->outcome, Outcome::kNotJudged);
+  EXPECT_NE(latency->detail.find("most are void"), std::string::npos) << latency->detail;
+  EXPECT_EQ(requirement(j, "chain camera to tracks", "latency")->outcome, Outcome::kPass);
+  // One half that is void is no more than the other.
+  EXPECT_EQ(judge(run_that_loses_its_lidar(12, 8)).outcome, Outcome::kPass);
+}
+
+// A sensor that falls silent has no samples whose latency could be void; the ages of what is used instead are.
+TEST(Verdict, AQuantityThatIsMostlyVoidIsNotJudged) {
+  RunData run = synthetic_run(12, true);
+  const sched::InputRecord last = record_of(run, kCameraStage, 9).inputs[0];
+  for (std::uint64_t job = 10; job < 36; ++job) {
+    record_of(run, kCameraStage, job).inputs[0] = last;
+    record_of(run, kCameraStage, job).inputs[0].kind = 1;
+  }
+  for (std::uint64_t job = 7; job < 24; ++job) record_of(run, kFusionStage, job).inputs[0].capture_ns = last.capture_ns;
+  const Judgement j = judge(run);
+  EXPECT_FALSE(of(j, 0, Quantity::kLatency).mostly_void());
+  const QuantityJudgement& age = of(j, 0, Quantity::kAgeAtOutput);
+  ASSERT_TRUE(age.mostly_void());
+  EXPECT_EQ(j.violated, 0U);
+  EXPECT_EQ(j.outcome, Outcome::kNotJudged);
+  EXPECT_NE(j.reasons.front().find("camera to tracks age at output " + std::to_string(age.held) + " of " +
+                                   std::to_string(age.judged()) + " held"),
+            std::string::npos)
+      << j.reasons.front();
+  // In lockstep, too.
+  run.mode = "lockstep";
+  EXPECT_EQ(judge(run).outcome, Outcome::kNotJudged);
+}
+
 TEST(Verdict, HeldInputIsABrokenAssumption) {
   RunData run = synthetic_run(6, true);
   // LiDAR job 3 produced nothing: fusion jobs 7 and 8 hold the output of job 2.
@@ -689,6 +757,26 @@ TEST(Verdict, ModesAndTheirChangesHaveBoundsOfTheirOwn) {
     }
   }
   EXPECT_GE(violated, 4U);
+}
+
+// A mode is judged on its own, too; a change of mode has too few instances for that.
+TEST(Verdict, AModeInWhichAChainIsMostlyVoidIsNotJudged) {
+  RunData run = run_with_a_change(20);
+  for (const std::uint64_t job : {0U, 1U, 2U}) skip_job(run, kLidarStage, job);
+  const Judgement j = judge(run);
+  EXPECT_EQ(j.outcome, Outcome::kNotJudged);
+  ASSERT_FALSE(j.reasons.empty());
+  EXPECT_NE(j.reasons.front().find("LiDAR to tracks (a) latency "), std::string::npos) << j.reasons.front();
+
+  run = run_with_a_change(20);
+  skip_job(run, kLidarStage, 3);  // what it would have published is used behind the change
+  const Judgement across = judge(run);
+  EXPECT_EQ(across.outcome, Outcome::kPass);
+  bool seen = false;
+  for (const ChainJudgement& part : across.chains) {
+    for (const QuantityJudgement& quantity : part.quantities) seen = seen || quantity.mostly_void();
+  }
+  EXPECT_TRUE(seen) << "nothing of the change is mostly void: the premise is gone";
 }
 
 TEST(Verdict, AcrossAModeWithoutTheChainNothingIsJudged) {
