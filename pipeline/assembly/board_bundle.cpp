@@ -65,6 +65,7 @@ Status add_transport(const PipelineConfig& config, const std::vector<AdmittedMod
     tables.push_back(sched::only_table(config.problem, *modes.front().schedule));
   } else {
     std::vector<sched::Schedule> schedules;
+    schedules.reserve(modes.size());
     for (const AdmittedMode& mode : modes) schedules.push_back(*mode.schedule);
     TAKT_ASSIGN(tables, sched::tables_of(config.problem, *config.modes, schedules));
   }

@@ -29,7 +29,7 @@ void settle(int cpu, bool below) {
 
 }  // namespace
 
-CoRunners::CoRunners(const sched::Board& board, int measured_cores, std::function<void(std::size_t core)> work) {
+CoRunners::CoRunners(const sched::Board& board, int measured_cores, const std::function<void(std::size_t core)>& work) {
   for (std::size_t core = 0; core < board.cores.size(); ++core) {
     const int cpu = board.cores[core].cpu;
     const bool measured = core < static_cast<std::size_t>(measured_cores);

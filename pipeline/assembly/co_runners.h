@@ -17,7 +17,7 @@ namespace takt::pipeline {
 // millisecond.
 class CoRunners {
  public:
-  CoRunners(const sched::Board& board, int measured_cores, std::function<void(std::size_t core)> work);
+  CoRunners(const sched::Board& board, int measured_cores, const std::function<void(std::size_t core)>& work);
   ~CoRunners();
   CoRunners(const CoRunners&) = delete;
   CoRunners& operator=(const CoRunners&) = delete;

@@ -15,6 +15,7 @@ namespace {
 template <class Named>
 std::vector<std::string> names_of(const std::vector<Named>& list) {
   std::vector<std::string> out;
+  out.reserve(list.size());
   for (const Named& one : list) out.push_back(one.name);
   return out;
 }

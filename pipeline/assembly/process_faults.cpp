@@ -30,9 +30,15 @@ bool await(int fd) {
   return got == 1;
 }
 
+// It is told twice: when the transport stands, and when the table begins.
+bool await_begin(int fd) {
+  const bool stands = await(fd);
+  return stands && await(fd);
+}
+
 // Only calls that are safe behind a fork of a process with threads.
 [[noreturn]] void stop_parent(const ProcessFault& fault, pid_t parent, int told) {
-  if (await(told) && await(told)) {
+  if (await_begin(told)) {
     sleep_for(fault.at);
     kill(parent, SIGSTOP);
     sleep_for(fault.length);
@@ -46,7 +52,7 @@ bool await(int fd) {
   ++spec.run;  // its own ports are none of the run's
   auto transport = transport::make_transport(spec);
   if (!transport || write(tell, "x", 1) != 1) _exit(1);
-  if (!await(told) || !await(told)) _exit(1);
+  if (!await_begin(told)) _exit(1);
   sleep_for(fault.at);
   kill(getpid(), SIGKILL);
   _exit(1);

@@ -173,6 +173,7 @@ class Bench {
       }
     };
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(parts_));
     for (int part = 0; part < parts_; ++part) threads.emplace_back(work, part);
     for (std::thread& thread : threads) thread.join();
     refused_ = refused.front();

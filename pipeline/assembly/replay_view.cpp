@@ -74,6 +74,7 @@ class ViewedLog final : public LogReader {
   }
   void select(const std::vector<std::string>& topics) override {
     std::vector<std::string> names;
+    names.reserve(topics.size());
     for (const std::string& topic : topics) names.push_back(log_name(view_, topic));
     log_->select(names);
   }

@@ -202,7 +202,7 @@ void PipelineStageHost::run(const sched::Job& job, int part, sched::Gang& gang) 
     } else if (part == 0) {
       stage.run(phase, 0, 1, stage_job_);
     }
-    const auto next = static_cast<std::size_t>(phase + 1);
+    const auto next = static_cast<std::size_t>(phase) + 1;
     if (phase + 1 < phases && !gang.arrive_and_wait(part, next < worst_case.size() ? worst_case[next] : Duration{})) {
       return;
     }

@@ -64,7 +64,7 @@ std::string histogram_svg(const Distribution& times, Duration budget, std::uint3
            left_side ? Svg::Anchor::kEnd : Svg::Anchor::kStart);
   // Ticks at 1, 2, 5 per decade, as far as there is room.
   double previous = -100;
-  for (double decade = 1e-3; decade < 1e5; decade *= 10) {
+  for (const double decade : {1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4}) {
     for (const double digit : {1.0, 2.0, 5.0}) {
       const Duration d{static_cast<std::int64_t>(decade * digit * 1e6)};
       const double tick = x_of(d);

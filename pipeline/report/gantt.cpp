@@ -75,7 +75,8 @@ class GanttPicture {
       step = candidate;
       if (length_ms / candidate <= 12) break;
     }
-    for (double ms = 0; ms <= length_ms + 1e-9; ms += step) {
+    for (int mark = 0; mark * step <= length_ms + 1e-9; ++mark) {
+      const double ms = mark * step;
       const double at = x(begin_ + static_cast<std::int64_t>(ms * 1e6));
       svg.line(at, 4, at, bottom - 4, "grid");
       const auto anchor = ms + step > length_ms + 1e-9 ? Svg::Anchor::kEnd : Svg::Anchor::kMiddle;

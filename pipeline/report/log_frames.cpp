@@ -64,8 +64,8 @@ std::optional<RgbPicture> picture_of(const sensors::Image& image) {
   for (std::uint32_t y = 0; y < out.height; ++y) {
     const std::uint8_t* row = image.row(y);
     std::uint8_t* to = out.pixels.data() + std::size_t{3} * y * out.width;
-    for (std::uint32_t x = 0; x < out.width; ++x) {
-      const std::uint8_t* pixel = row + std::size_t{x} * channels;
+    for (std::size_t x = 0; x < out.width; ++x) {
+      const std::uint8_t* pixel = row + x * channels;
       to[3 * x] = pixel[channels == 1 ? 0 : blue_first ? 2 : 0];
       to[3 * x + 1] = pixel[channels == 1 ? 0 : 1];
       to[3 * x + 2] = pixel[channels == 1 ? 0 : blue_first ? 0 : 2];

@@ -9,16 +9,16 @@ RgbPicture shrunk(const RgbPicture& picture, std::uint32_t most_width) {
   out.width = picture.width / factor;
   out.height = picture.height / factor;
   out.pixels.resize(std::size_t{3} * out.width * out.height);
-  for (std::uint32_t y = 0; y < out.height; ++y) {
-    for (std::uint32_t x = 0; x < out.width; ++x) {
+  for (std::size_t y = 0; y < out.height; ++y) {
+    for (std::size_t x = 0; x < out.width; ++x) {
       for (std::uint32_t c = 0; c < 3; ++c) {
         std::uint32_t sum = 0;
         for (std::uint32_t dy = 0; dy < factor; ++dy) {
           for (std::uint32_t dx = 0; dx < factor; ++dx) {
-            sum += picture.pixels[(std::size_t{y * factor + dy} * picture.width + x * factor + dx) * 3 + c];
+            sum += picture.pixels[((y * factor + dy) * picture.width + x * factor + dx) * 3 + c];
           }
         }
-        out.pixels[(std::size_t{y} * out.width + x) * 3 + c] = static_cast<std::uint8_t>(sum / (factor * factor));
+        out.pixels[(y * out.width + x) * 3 + c] = static_cast<std::uint8_t>(sum / (factor * factor));
       }
     }
   }

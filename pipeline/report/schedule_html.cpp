@@ -129,7 +129,8 @@ class TablePicture {
         if (length_ms / step <= most) break;
       }
     }
-    for (double ms = 0; ms <= length_ms * (1 + 1e-9); ms += step) {
+    for (int mark = 0; mark * step <= length_ms * (1 + 1e-9); ++mark) {
+      const double ms = mark * step;
       const double at = x(static_cast<std::int64_t>(ms * 1e6));
       svg.line(at, 4, at, bottom - 4, "grid");
       const bool last = ms + step > length_ms * (1 + 1e-9);

@@ -39,6 +39,7 @@ Chosen choose_hyperperiods(const ReportView& v) {
   Chosen out;
   if (load.empty()) return out;
   std::vector<std::pair<double, std::uint64_t>> order;
+  order.reserve(load.size());
   for (const auto& [hyperperiod, share] : load) order.emplace_back(share, hyperperiod);
   std::sort(order.begin(), order.end());
   out.typical = order[order.size() / 2].second;

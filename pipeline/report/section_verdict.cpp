@@ -92,6 +92,7 @@ std::string misses_by_stage(const ReportView& v) {
     ++of.classes[miss.record->job_class];
   }
   std::vector<const OfStage*> order;
+  order.reserve(stages.size());
   for (const auto& [stage, of] : stages) order.push_back(&of);
   std::stable_sort(order.begin(), order.end(), [](const OfStage* a, const OfStage* b) { return a->all > b->all; });
   constexpr std::size_t kMost = 3;

@@ -7,7 +7,6 @@
 
 namespace takt::pipeline {
 
-using sched::JobClass;
 using sched::JobRecord;
 using sched::kNever;
 

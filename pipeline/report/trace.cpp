@@ -118,10 +118,10 @@ class Trace {
       packet.unsigned_(8, static_cast<std::uint64_t>(event.at + shift()));
       packet.unsigned_(10, kSequence);
       packet.message(11, [&](Writer& e) {
-        for (const auto& [name, value] : event.notes) {
-          e.message(4, [&](Writer& note) {
-            note.text(6, value);
-            note.text(10, name);
+        for (const auto& note : event.notes) {
+          e.message(4, [&note](Writer& w) {
+            w.text(6, note.second);
+            w.text(10, note.first);
           });
         }
         e.unsigned_(9, event.type);
