@@ -20,6 +20,8 @@
 #include "runtime/exec/buffers.h"
 #include "runtime/exec/swap.h"
 #include "runtime/exec/trace.h"
+#include "scheduler/model/footprint.h"
+#include "scheduler/model/text.h"
 
 namespace takt::app {
 namespace {
@@ -30,7 +32,7 @@ using PlanPointer = std::shared_ptr<const plan::Plan>;
 
 struct SwapOptions {
   std::string old_plan, new_plan;
-  std::string stage;         // of the pipeline
+  std::string stage;         // of the pipeline; STAGE/VARIANT where its tables run several
   ScheduleOptions schedule;  // no pipeline: the slot decides alone
   double slot_ms = 0;
   double maintenance_ms = 1;
@@ -103,25 +105,124 @@ Error with_advice(Error error) {
   return error;
 }
 
-// Asks the admitted table of a pipeline.
-Result<std::function<Status(const plan::Plan&, const PlanBudget&)>> table_of(const SwapOptions& options) {
-  TAKT_ASSIGN(Admitted admitted, admit(options.schedule));
-  if (admitted.config.modes) return fail(about_one_table(admitted.config, "a swap"));
-  std::vector<std::string> names;
-  for (const sched::Stage& stage : admitted.config.problem.stages) names.push_back(stage.name);
-  const auto stage = std::find(names.begin(), names.end(), options.stage);
-  if (stage == names.end()) {
-    return fail(Code::kUsage, options.schedule.pipeline + " has no stage '" + options.stage + "'" +
-                                  did_you_mean(options.stage, names));
+using Admits = std::function<Status(const plan::Plan&, const PlanBudget&)>;
+
+// Where in the tables of a pipeline the plan runs, and what they say to another one.
+struct Place {
+  std::string what;  // in words
+  int cores = 1;     // the most that its jobs run on
+  Admits admits;
+};
+
+// A table that has the stage: of a mode, or the only one.
+struct Table {
+  std::string mode;
+  const sched::Problem* problem = nullptr;
+  const sched::Schedule* schedule = nullptr;
+  std::size_t stage = 0;
+  [[nodiscard]] const sched::Choice& choice() const { return schedule->choices[stage]; }
+  // Its jobs run the chosen variant, the first one here, or the one that they degrade to.
+  [[nodiscard]] std::vector<std::string> variants() const {
+    std::vector<std::string> out;
+    for (const std::uint32_t v : sched::variants_with(problem->stages[stage], choice().variant)) {
+      out.push_back(problem->stages[stage].variants[v].name);
+    }
+    return out;
   }
-  if (admitted.answer.verdict != sched::Verdict::kFeasible) {
+};
+
+std::vector<Table> tables_of(const Admitted& admitted, const std::string& stage) {
+  std::vector<Table> out;
+  const auto add = [&](const std::string& mode, const sched::Problem& problem, const sched::Schedule& schedule) {
+    for (std::size_t s = 0; s < problem.stages.size(); ++s) {
+      if (problem.stages[s].name == stage) out.push_back({mode, &problem, &schedule, s});
+    }
+  };
+  if (!admitted.config.modes) add("", admitted.config.problem, *admitted.answer.schedule);
+  for (std::size_t m = 0; m < admitted.mode_answers.size(); ++m) {
+    const sched::ModeSpec& mode = admitted.config.modes->modes[m];
+    add(mode.name, mode.problem, *admitted.mode_answers[m].schedule);
+  }
+  return out;
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+// "variant 'lite' (modes 'lean' and 'coasting')"; without modes the variant alone.
+std::string words_of(const std::vector<Table>& tables, const std::string& variant) {
+  std::vector<std::string> modes;
+  for (const Table& table : tables) {
+    if (!table.mode.empty() && contains(table.variants(), variant)) modes.push_back("'" + table.mode + "'");
+  }
+  return "variant '" + variant + "'" +
+         (modes.empty() ? "" : std::string(modes.size() == 1 ? " (mode " : " (modes ") + sched::list_text(modes) + ")");
+}
+
+// The variant that `text`, "STAGE" or "STAGE/VARIANT", means in these tables. Where all of them chose the same one, it
+// needs no name.
+Result<std::string> variant_of(const std::string& text, const std::vector<Table>& tables) {
+  std::vector<std::string> chosen, run;
+  for (const Table& table : tables) {
+    const std::vector<std::string> variants = table.variants();
+    if (!contains(chosen, variants.front())) chosen.push_back(variants.front());
+    for (const std::string& variant : variants) {
+      if (!contains(run, variant)) run.push_back(variant);
+    }
+  }
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos && chosen.size() == 1) return chosen.front();
+  const std::string asked = slash == std::string::npos ? "" : text.substr(slash + 1);
+  if (contains(run, asked)) return asked;
+  std::vector<std::string> all;
+  for (const std::string& variant : run) all.push_back(words_of(tables, variant));
+  const std::string stage = text.substr(0, slash);
+  return fail(Code::kUsage,
+              (slash == std::string::npos
+                   ? "stage '" + stage + "' runs more than one plan: "
+                   : "stage '" + stage + "' runs no variant '" + asked + "' in an admitted table; it runs ") +
+                  sched::list_text(all) + "\n  -> say which, for example --stage " + stage + "/" + run.front());
+}
+
+// Asks the admitted tables of a pipeline.
+Result<Place> place_of(const SwapOptions& options) {
+  TAKT_ASSIGN(Admitted found, admit(options.schedule));
+  const auto admitted = std::make_shared<const Admitted>(std::move(found));
+  const std::string stage = options.stage.substr(0, options.stage.find('/'));
+  std::vector<std::string> names;
+  for (const sched::Stage& known : admitted->config.problem.stages) names.push_back(known.name);
+  if (!contains(names, stage)) {
+    return fail(Code::kUsage, options.schedule.pipeline + " has no stage '" + stage + "'" + did_you_mean(stage, names));
+  }
+  if (admitted->answer.verdict != sched::Verdict::kFeasible) {
     return fail(Code::kGate, options.schedule.pipeline + " has no admitted table; ask takt schedule");
   }
-  const auto index = static_cast<std::size_t>(stage - names.begin());
-  return [problem = std::move(admitted.config.problem), table = *admitted.answer.schedule, index](
-             const plan::Plan& plan, const PlanBudget& budget) {
-    return pipeline::admits_plan(problem, table, index, plan, budget);
+  const std::vector<Table> tables = tables_of(*admitted, stage);
+  if (tables.empty()) {
+    return fail(Code::kUsage, options.schedule.pipeline + ": no mode runs stage '" + stage + "'");
+  }
+  TAKT_ASSIGN(const std::string variant, variant_of(options.stage, tables));
+  Place out;
+  out.what = "stage '" + stage + "', " + words_of(tables, variant);
+  for (const Table& table : tables) {
+    if (contains(table.variants(), variant)) out.cores = std::max(out.cores, table.choice().budget.cores);
+  }
+  if (admitted->config.modes) {
+    out.admits = [admitted, stage, variant](const plan::Plan& plan, const PlanBudget& budget) {
+      return pipeline::admits_plan(*admitted->config.modes, admitted->mode_answers, stage, variant, plan, budget);
+    };
+    return out;
+  }
+  const Table& only = tables.front();
+  const auto& variants = only.problem->stages[only.stage].variants;
+  const auto index = static_cast<std::uint32_t>(
+      std::find_if(variants.begin(), variants.end(), [&](const auto& v) { return v.name == variant; }) -
+      variants.begin());
+  out.admits = [admitted, at = only.stage, index](const plan::Plan& plan, const PlanBudget& budget) {
+    return pipeline::admits_plan(admitted->config.problem, *admitted->answer.schedule, at, index, plan, budget);
   };
+  return out;
 }
 
 Status swap(const SwapOptions& options) {
@@ -133,8 +234,11 @@ Status swap(const SwapOptions& options) {
   TAKT_ASSIGN(const PlanPointer new_plan, plan::Plan::load(options.new_plan));
   TAKT_RETURN_IF_ERROR(exec::keeps_interface(*old_plan, *new_plan));
   SwappableSession::Reserve reserve;
+  Place place;
   if (!options.stage.empty()) {
-    TAKT_ASSIGN(reserve.admits, table_of(options));
+    TAKT_ASSIGN(place, place_of(options));
+    reserve.admits = place.admits;
+    reserve.parts = place.cores;
   }
   TAKT_ASSIGN(const PlanBudget old_budget, quick_budget(old_plan));
   TAKT_ASSIGN(const PlanBudget new_budget, quick_budget(new_plan));
@@ -181,8 +285,7 @@ Status swap(const SwapOptions& options) {
   row("old", *old_plan, old_budget);
   row("new", *new_plan, new_budget);
   if (!options.stage.empty()) {
-    std::printf("the table of %s holds with each of them in stage %s\n", options.schedule.pipeline.c_str(),
-                options.stage.c_str());
+    std::printf("%s holds with each of them in %s\n", options.schedule.pipeline.c_str(), place.what.c_str());
   }
   std::printf("reserved at start: two regions of %.1f kB\n", static_cast<double>(reserve.arena_bytes) * 1e-3);
   std::printf(
@@ -201,8 +304,12 @@ void add_plan_swap(CLI::App& plan, Command& chosen) {
   CLI::App* verb = plan.add_subcommand("swap", "Exchange a running plan: is it possible, and what does it cost here");
   verb->add_option("old", options->old_plan, "the plan that runs")->required();
   verb->add_option("new", options->new_plan, "the one that is to take its place")->required();
-  verb->add_option("--pipeline", options->schedule.pipeline, "a pipeline whose table has to hold with the new plan");
-  verb->add_option("--stage", options->stage, "the pipeline's stage in which the plan runs");
+  verb->add_option(
+      "--pipeline", options->schedule.pipeline,
+      "a pipeline whose table has to hold with the new plan; of one with modes, every table that runs it and every "
+      "change between them");
+  verb->add_option("--stage", options->stage,
+                   "the pipeline's stage in which the plan runs; STAGE/VARIANT where its tables run several variants");
   verb->add_option("--slot-ms", options->slot_ms, "what a job may take (default: the longer of both quick budgets)")
       ->check(number_in(0.001, 1e6));
   verb->add_option("--maintenance-ms", options->maintenance_ms, "what a piece of the warm-up may take (default: 1)")

@@ -46,7 +46,11 @@ Result<std::unique_ptr<SwappableSession>> SwappableSession::create(std::shared_p
   for (auto& region : out->regions_) {
     TAKT_ASSIGN(region, device.allocate(round_up(out->reserve_.arena_bytes, plan::kAlignment)));
   }
-  TAKT_ASSIGN(out->state_, StateStore::create(plan, device));
+  out->state_ = out->reserve_.state;
+  if (out->state_ == nullptr) {
+    TAKT_ASSIGN(out->state_, StateStore::create(plan, device));
+  }
+  TAKT_RETURN_IF_ERROR(out->state_->accepts(*plan, device));
   TAKT_ASSIGN(out->scratch_, Buffers::allocate(plan->description(), device));
   if (!device.properties().callers_run) {
     TAKT_ASSIGN(out->stream_, device.stream(0, 0));

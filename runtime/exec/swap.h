@@ -4,7 +4,9 @@
 //   warm_up       maintenance     one run over scratch buffers, in pieces that fit the slot
 //   commit        job boundary    the new session takes over bindings and state: no copy, no allocation
 //
-// The stage goes on with its state: both plans have the same state tensors, in the same memory.
+// The stage goes on with its state: both plans have the same state tensors, in the same memory. Of several variants
+// each has a session that can be swapped, over the state of the stage: one may be committed at the boundary at which a
+// mode that runs another one ends.
 #pragma once
 
 #include <atomic>
@@ -34,17 +36,19 @@ class SwappableSession {
  public:
   // What is reserved for every plan that the stage will ever have.
   struct Reserve {
-    std::uint64_t arena_bytes = 0;   // of each of the two regions
-    std::uint64_t weight_bytes = 0;  // of each of the two plans
-    int parts = 1;                   // workers of the stage
-    Duration slot;                   // what a job may take
-    Duration maintenance;            // what a piece of a warm-up may take
+    std::uint64_t arena_bytes = 0;                // of each of the two regions
+    std::uint64_t weight_bytes = 0;               // of each of the two plans
+    int parts = 1;                                // workers of the stage
+    Duration slot;                                // what a job may take
+    Duration maintenance;                         // what a piece of a warm-up may take
+    std::shared_ptr<StateStore> state = nullptr;  // that the stage's variants share; nullptr: of these plans alone
     // Asked at last, when all else fits: whether the schedule holds with this budget too (for a table of ours:
     // pipeline/assembly/swap.h). Set by whoever has the table; empty: the slot decides.
     std::function<Status(const plan::Plan&, const PlanBudget&)> admits;
   };
 
   // The first plan is judged as any later one. All memory is taken here: both regions, state, scratch buffers.
+  // kConfiguration too when the state is of another form than the plan's.
   static Result<std::unique_ptr<SwappableSession>> create(std::shared_ptr<const plan::Plan> plan,
                                                           const PlanBudget& budget, Reserve reserve,
                                                           device::Device& device = device::cpu());

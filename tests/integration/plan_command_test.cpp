@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #include "runtime/base/file.h"
@@ -160,10 +161,40 @@ TEST_F(PlanCommand, APlanIsExchangedOrRefusedInWords) {
   // What cannot be exchanged at all is said before what it would cost.
   EXPECT_THAT(takt({"plan", "swap", path("net.plan"), path("l.plan"), "--maintenance-ms", "0.001"}).err,
               HasSubstr("input 0 ('image') has another type or shape"));
-  const Answer modes = takt({"plan", "swap", path("net.plan"), path("plain.plan"), "--stage", "camera_detect",
-                             "--pipeline", std::string(TAKT_SOURCE_DIR) + "/configs/pipelines/sim_modes.yaml"});
-  EXPECT_EQ(modes.code, 2);
-  EXPECT_THAT(modes.err, HasSubstr("has modes, and a swap is about one table"));
+  // Of a pipeline with modes every table that runs the variant is asked.
+  const auto in = [&](const std::string& stage, const std::string& lite_ms) {
+    const std::string configs = std::string(TAKT_SOURCE_DIR) + "/configs/";
+    std::string text = test::slurp(configs + "pipelines/sim_modes.yaml");
+    const auto replace = [&text](const std::string& from, const std::string& to) {
+      ASSERT_NE(text.find(from), std::string::npos) << from;
+      for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+        text.replace(at, from.size(), to);
+      }
+    };
+    replace(" ../", " " + configs);
+    replace("sim_camera_lite.yaml, budgets: [{ cores: 1, ms: 4 }]",
+            "sim_camera_lite.yaml, budgets: [{ cores: 1, ms: " + lite_ms + " }]");
+    std::ofstream(path("modes.yaml")) << text;
+    return takt({"plan", "swap", path("net.plan"), path("plain.plan"), "--stage", stage, "--pipeline",
+                 path("modes.yaml"), "--maintenance-ms", "1000"});
+  };
+  const Answer which = in("camera_detect", "4");
+  EXPECT_EQ(which.code, 2);
+  EXPECT_THAT(which.err, HasSubstr("variant 'full' (mode 'day') and variant 'lite' (modes 'lean' and 'coasting')"));
+  EXPECT_THAT(which.err, HasSubstr("--stage camera_detect/full"));
+  const Answer unknown = in("camera_detect/light", "4");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("runs no variant 'light'"));
+  const Answer refused = in("camera_detect/lite", "0.001");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("mode 'lean' does not hold with plan"));
+  EXPECT_THAT(refused.err, HasSubstr("w + budget + p is"));
+#ifndef TAKT_SANITIZED
+  const Answer lite = in("camera_detect/lite", "20");  // whatever else the machine does
+  EXPECT_EQ(lite.code, 0) << lite.err;
+  EXPECT_THAT(lite.out, HasSubstr("holds with each of them in stage 'camera_detect', variant 'lite' (modes 'lean' and "
+                                  "'coasting')"));
+#endif
 }
 
 // Neither the ONNX file nor the weights that lie beside it.

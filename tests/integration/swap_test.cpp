@@ -43,7 +43,8 @@ class Swap : public testing::Test {
     return {std::vector<Duration>(plan.description().steps.size(), microseconds(100)), job};
   }
   Status admits(const plan::Plan& plan, Duration job) {
-    return pipeline::admits_plan(config_->problem, schedule_, kStage, plan, budget_of(plan, job));
+    return pipeline::admits_plan(config_->problem, schedule_, kStage, schedule_.choices[kStage].variant, plan,
+                                 budget_of(plan, job));
   }
   static constexpr std::size_t kStage = 0;
   std::optional<pipeline::PipelineConfig> config_;
@@ -98,7 +99,7 @@ TEST_F(Swap, TheStageGoesOnWithTheNewPlan) {
   reserve.slot = milliseconds(100);  // the table is the narrower one
   reserve.maintenance = milliseconds(1);
   reserve.admits = [&](const plan::Plan& plan, const PlanBudget& budget) {
-    return pipeline::admits_plan(config_->problem, schedule_, kStage, plan, budget);
+    return pipeline::admits_plan(config_->problem, schedule_, kStage, schedule_.choices[kStage].variant, plan, budget);
   };
   const Duration slot = schedule_.choices[kStage].budget.time;
   const auto stage = SwappableSession::create(plan_, budget_of(*plan_, slot), reserve);
@@ -144,6 +145,107 @@ TEST_F(Swap, TheStageGoesOnWithTheNewPlan) {
   ASSERT_TRUE((*stage)->commit());
   EXPECT_EQ((memory::thread_counters() - before).allocations, 0U);
   EXPECT_EQ(job(), new_output);
+}
+
+// The shipped pipeline with modes: day runs the camera's full network, lean and coasting its lite one.
+class SwapInModes : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* reason = kernels::unsupported(kernels::best_target())) GTEST_SKIP() << reason;
+    auto config = pipeline::load_pipeline(project("configs/pipelines/sim_modes.yaml"));
+    ASSERT_TRUE(config) << config.error().message;
+    config_.emplace(*std::move(config));
+    for (const sched::ModeSpec& mode : set().modes) answers_.push_back(sched::synthesize(mode.problem, {}));
+    ASSERT_EQ(sched::judge_modes(set(), answers_).verdict, sched::Verdict::kFeasible);
+    for (std::size_t m = 0; m < set().modes.size(); ++m) {
+      const sched::Stage& stage = set().modes[m].problem.stages[kStage];
+      ASSERT_EQ(stage.name, "camera_detect");
+      EXPECT_EQ(stage.variants[choice(m).variant].name, m == 0 ? "full" : "lite");
+    }
+  }
+  sched::ModeSet& set() { return *config_->modes; }
+  sched::Choice& choice(std::size_t mode) { return answers_[mode].schedule->choices[kStage]; }
+  std::string refusal(const std::string& variant, Duration job) {
+    const plan::Plan& plan = *config_->stages[kStage].variant(variant).plan;
+    const PlanBudget budget{std::vector<Duration>(plan.description().steps.size(), microseconds(100)), job};
+    const Status admits = pipeline::admits_plan(set(), answers_, "camera_detect", variant, plan, budget);
+    return admits ? "" : (admits.error().code == Code::kGate ? "gate: " : "other: ") + admits.error().message;
+  }
+  static constexpr std::size_t kStage = 0;
+  std::optional<pipeline::PipelineConfig> config_;
+  std::vector<sched::Answer> answers_;
+};
+
+// The budget holds in every mode that runs the variant, and those that do not are not asked.
+TEST_F(SwapInModes, EveryModeThatRunsTheVariantJudges) {
+  EXPECT_EQ(refusal("full", choice(0).budget.time), "");
+  EXPECT_EQ(refusal("lite", choice(1).budget.time), "");
+  EXPECT_EQ(refusal("lite", choice(1).budget.time - milliseconds(1)), "");
+  const std::string day = refusal("full", choice(0).budget.time + milliseconds(1));
+  EXPECT_THAT(day, testing::StartsWith("gate: mode 'day' does not hold with plan"));
+  EXPECT_THAT(day, testing::AllOf(HasSubstr("in stage 'camera_detect'"), HasSubstr("(rule 'windows')"),
+                                  HasSubstr("slot of stage 'camera_detect', job 0 at")));
+  const std::string lean = refusal("lite", choice(1).budget.time + milliseconds(1));
+  EXPECT_THAT(lean, testing::StartsWith("gate: mode 'lean' does not hold with plan"));
+  // The last mode's table alone has shorter slots.
+  sched::Schedule& table = *answers_[2].schedule;
+  sched::Problem& problem = set().modes[2].problem;
+  const Duration shorter = choice(2).budget.time - milliseconds(1);
+  const sched::Tick less = table.clock.ticks_up(milliseconds(1));
+  choice(2).budget.time = shorter;
+  for (sched::Variant& variant : problem.stages[kStage].variants) {
+    for (sched::Budget& budget : variant.budgets) budget.time = shorter;
+  }
+  for (sched::Slot& slot : table.slots) slot.end -= slot.stage == kStage ? less : 0;
+  table.bounds.clear();
+  for (std::uint32_t c = 0; c < problem.chains.size(); ++c) table.bounds.push_back(sched::walk(problem, table, c));
+  ASSERT_TRUE(sched::validate(problem, table)) << sched::validate(problem, table).error().message;
+  EXPECT_EQ(refusal("lite", shorter), "");
+  EXPECT_THAT(refusal("lite", shorter + milliseconds(1)), testing::StartsWith("gate: mode 'coasting'"));
+}
+
+// A variant that jobs only degrade to has the slots of the one that they degrade from.
+TEST_F(SwapInModes, ADegradedVariantHasTheSlotsOfTheChosenOne) {
+  sched::Stage& day = set().modes[0].problem.stages[kStage];
+  day.overrun = sched::OverrunPolicy::kDegrade;
+  day.degraded_variant = "lite";
+  set().modes[1].exits.clear();
+  set().modes.resize(1);  // day alone
+  answers_.resize(1);
+  set().modes[0].exits.clear();
+  set().modes[0].lost.reset();
+  EXPECT_EQ(refusal("lite", choice(0).budget.time), "");
+  EXPECT_THAT(refusal("lite", choice(0).budget.time + nanoseconds(1)),
+              testing::AllOf(testing::StartsWith("gate: mode 'day'"),
+                             HasSubstr("longer than the 6.000 ms of variant 'full', in whose slots jobs degrade")));
+}
+
+// What the exchange needs stays for the whole run, whichever mode it is in: the modes' memory together is asked, once.
+TEST_F(SwapInModes, TheExchangeFitsTheMemoryOfAllModesTogether) {
+  const auto least = [&](const auto& holds) {
+    std::int64_t no = 0, yes = std::int64_t{1} << 40;
+    while (yes - no > 1) {
+      const std::int64_t middle = no + (yes - no) / 2;
+      for (sched::ModeSpec& mode : set().modes) mode.problem.board.memory = middle;
+      (holds() ? yes : no) = middle;
+    }
+    return yes;
+  };
+  for (sched::ModeSpec& mode : set().modes) {
+    for (sched::Variant& variant : mode.problem.stages[kStage].variants) variant.resident = 50'000'000;
+  }
+  const plan::Description& d = config_->stages[kStage].variant("lite").plan->description();
+  const auto weights = static_cast<std::int64_t>(plan::weight_bytes(d));
+  const auto arena = static_cast<std::int64_t>(d.arena_bytes);
+  ASSERT_EQ(set().modes[1].problem.stages[kStage].variants[choice(1).variant].arena, 0);
+  const std::int64_t tables =
+      least([&] { return sched::judge_modes(set(), answers_).verdict == sched::Verdict::kFeasible; });
+  const std::int64_t exchange = least([&] { return refusal("lite", choice(1).budget.time).empty(); });
+  EXPECT_EQ(exchange - tables, weights + 2 * arena);  // though two modes run it
+  for (sched::ModeSpec& mode : set().modes) mode.problem.board.memory = exchange - 1;
+  EXPECT_THAT(
+      refusal("lite", choice(1).budget.time),
+      testing::AllOf(testing::StartsWith("gate: the modes do not hold together with plan"), HasSubstr("too much")));
 }
 
 }  // namespace

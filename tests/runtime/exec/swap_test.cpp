@@ -97,6 +97,40 @@ TEST_F(SwapTest, TheNewPlanGoesOnWithStateAndBindings) {
   EXPECT_EQ(job(*stage_), 40);
 }
 
+// Two variants of a stage, in two modes. The plan of one is exchanged at the boundary at which the mode of the other
+// ends: its first job goes on with what the other one published last, and so the other way round.
+TEST_F(SwapTest, IsCommittedAtTheBoundaryOfAChangeOfMode) {
+  auto limits = reserve();
+  limits.state = *StateStore::create(parsed(counting_plan()), device::cpu());
+  const auto full = stage(device::cpu(), limits), lite = stage(device::cpu(), limits);
+  const auto run = [&](SwappableSession& variant) {
+    variant.current().refresh_state();  // as a stage does that has several
+    return job(variant);
+  };
+  EXPECT_EQ(run(*full), 6);
+  EXPECT_EQ(run(*lite), 7);  // the other mode
+  const auto next = parsed(largest_plan());
+  ASSERT_TRUE(full->prepare(next, budget_of(*next)));
+  EXPECT_EQ(run(*lite), 8);
+  EXPECT_EQ(full->warm_up(), Warmth::kWarm);
+  x_.values[0] = 100;
+  EXPECT_EQ(run(*lite), 108);
+  x_.values[0] = 1;
+  ASSERT_TRUE(full->commit());
+  EXPECT_EQ(run(*full), 108);  // max(108, 1)
+  EXPECT_EQ(run(*lite), 109);
+  EXPECT_EQ(run(*full), 109);
+  // A state of another form is another stage's.
+  SmallPlan other = counting_plan();
+  other.description.states[0].name = "somebody_elses";
+  const auto stranger = parsed(other);
+  limits.state = *StateStore::create(stranger, device::cpu());
+  const auto plan = parsed(counting_plan());
+  const auto refused = SwappableSession::create(plan, budget_of(*plan), limits);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kConfiguration);
+}
+
 TEST_F(SwapTest, WarmUpComesInPiecesThatFitTheMaintenanceSlot) {
   const auto limits = reserve();
   const auto stage_ = stage();
