@@ -149,9 +149,8 @@ class Check {
     }
     for (const ProcessFault& fault : plan_.processes) expect_struck(strikes(fault) ? 1 : 0);
     for (const DeviceFault& fault : plan_.devices) {
-      expect_struck(records([&](const JobRecord& record) {
-        return names_job(fault, record) && record.reason == Reason::kDevice;
-      }));
+      expect_struck(records(
+          [&](const JobRecord& record) { return names_job(fault, record) && record.reason == Reason::kDevice; }));
     }
   }
 
@@ -181,7 +180,7 @@ class Check {
   // So are skips behind a worker that lost its core and that other programs then kept from the gaps there.
   [[nodiscard]] bool by_machine(const JobRecord& record) const {
     const JobRecord* root = &record;
-    while (const JobRecord* origin = origin_of(run_, index_, *root)) {
+    for (const JobRecord* const origin : origins_of(run_, index_, record)) {
       const bool busy = root->job_class == JobClass::kSkipped && root->reason == Reason::kPreviousRunning;
       if (busy && root->nominal_start >= origin->completion - starved(run_, index_, *origin).ns) return true;
       root = origin;

@@ -62,18 +62,21 @@ LatestPart latest_part(const RunData& run, const JobRecord& record) {
 struct OnCores {
   std::int64_t until = kNever;
   std::int64_t slot_end = kNever;  // of that part
+  std::int64_t nominal = kNever;   // its start
+  std::int64_t start = kNever;
 };
 OnCores on_cores_beyond(const RunData& run, const JobRecord& record, std::int64_t at) {
   if (record.segment_count == 0) {
     const bool beyond = record.nominal_start < at && record.completion > at;
-    return beyond ? OnCores{record.completion, record.slot_end} : OnCores{};
+    return beyond ? OnCores{record.completion, record.slot_end, record.nominal_start, record.actual_start} : OnCores{};
   }
   OnCores out;
   for_segments(run, record, [&](const sched::Slot& slot, std::int64_t nominal) {
     const std::int64_t end = record.segments[slot.segment].end;
     if (slot.unit || nominal >= at || end <= at || end <= out.until) return;
     const sched::TickClock& clock = run.table_of(record).clock;
-    out = {end, nominal + (clock.end_at(0, slot.end) - clock.start_at(0, slot.start)).ns};
+    out = {end, nominal + (clock.end_at(0, slot.end) - clock.start_at(0, slot.start)).ns, nominal,
+           record.segments[slot.segment].start};
   });
   return out;
 }
@@ -120,43 +123,49 @@ bool began_on(const RunData& run, const JobRecord& holder, std::uint32_t core, s
   });
 }
 
-// The job of another stage that still held a core on which `record` was to begin, or go on. One that lost its core at
-// the end of its slot did not, unless it was inside a call then; and it had come back from that when the core was given
-// to another job.
+// The job of another stage that still held a core on which `record` was to begin, or go on, at an instant. One that
+// lost its core at the end of its slot did not, unless it was inside a call then; and it had come back from that when
+// the core was given to another job.
 struct Holder {
   const JobRecord* job = nullptr;
   Duration held;  // behind that instant
+  OnCores part;   // of the job, that did
 };
-Holder holder_of_core(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+Holder holder_at(const RunData& run, const RecordIndex& index, const JobRecord& record, std::int64_t instant) {
   Holder found;
   const auto* cores = cores_of(run, record);
-  const LatestPart part = latest_part(run, record);
-  if (cores == nullptr || part.on_unit) return found;
+  if (cores == nullptr) return found;
   for (std::uint32_t stage = 0; stage < run.problem.stages.size(); ++stage) {
     if (stage == record.stage) continue;
     const auto jobs = index.stage(stage);
-    auto at = std::lower_bound(jobs.begin(), jobs.end(), part.nominal,
+    auto at = std::lower_bound(jobs.begin(), jobs.end(), instant,
                                [](const JobRecord* job, std::int64_t start) { return job->nominal_start < start; });
     while (at != jobs.begin()) {
       const JobRecord* const other = *--at;
       if (other->actual_start == kNever || other->completion == kNever) continue;
       const bool in_call = (other->flags & sched::kFlagInCall) != 0;
       if ((other->flags & sched::kFlagIsolated) != 0 && !in_call) continue;
-      if (other->completion <= part.nominal) break;  // jobs of a stage do not overlap: so did those before
-      const OnCores beyond = on_cores_beyond(run, *other, part.nominal);
+      if (other->completion <= instant) break;  // jobs of a stage do not overlap: so did those before
+      const OnCores beyond = on_cores_beyond(run, *other, instant);
       const auto* others = cores_of(run, *other);
       if (beyond.until == kNever || others == nullptr) continue;
       const std::int64_t over = beyond.slot_end + run.problem.stages[stage].slack.ns;
       const bool held = std::any_of(cores->begin(), cores->end(), [&](std::uint32_t core) {
         if (std::find(others->begin(), others->end(), core) == others->end()) return false;
-        return !in_call || !began_on(run, *other, core, over, part.nominal);
+        return !in_call || !began_on(run, *other, core, over, instant);
       });
       if (!held) continue;
-      const Duration longer{beyond.until - part.nominal};
-      if (found.job == nullptr || longer > found.held) found = {other, longer};
+      const Duration longer{beyond.until - instant};
+      if (found.job == nullptr || longer > found.held) found = {other, longer, beyond};
     }
   }
   return found;
+}
+
+// Of the core on which the latest part of `record` was to begin.
+Holder holder_of_core(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+  const LatestPart part = latest_part(run, record);
+  return part.on_unit ? Holder{} : holder_at(run, index, record, part.nominal);
 }
 
 // ": lidar_detect#3 held its core for another 1.2 ms"
@@ -284,27 +293,77 @@ std::string host_evidence(const RunData& run, const JobRecord& record) {
   return text;
 }
 
-const JobRecord* origin_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+namespace {
+
+// A job, and the instant since which it, or the part of it that is meant, was in trouble: where that was to begin.
+struct Trouble {
+  const JobRecord* job = nullptr;
+  std::int64_t since = kNever;
+  bool began_there = false;  // no other job brought it
+};
+Trouble trouble_of(const RunData& run, const JobRecord& record) {
+  if (record.job_class != JobClass::kLateStart) return {&record, record.nominal_start, false};
+  const LatestPart part = latest_part(run, record);
+  return {&record, part.nominal, part.on_unit};  // on a unit nobody's job holds it up
+}
+
+// The part that held the core: it began late itself, and so somebody brought that, or it ran over.
+Trouble trouble_of(const RunData& run, const Holder& holder) {
+  if (holder.job == nullptr) return {};
+  Duration window;
+  if (const auto* cores = cores_of(run, *holder.job)) {
+    for (const std::uint32_t core : *cores) {
+      if (core < run.problem.board.cores.size()) {
+        window = std::max(window, run.problem.board.cores[core].wakeup_window);
+      }
+    }
+  }
+  const bool late =
+      holder.job->job_class == JobClass::kLateStart && holder.part.start - holder.part.nominal > window.ns;
+  return {holder.job, holder.part.nominal, !late};
+}
+
+// The job that is bound to an input of `record` and published nothing.
+const JobRecord* silent_producer(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+  const JobRecord* found = nullptr;
+  for (std::uint32_t i = 0; i < record.input_count && i < kMaxInputs && found == nullptr; ++i) {
+    const sched::InputRecord& input = record.inputs[i];
+    if (input.kind != kInputHeld && input.reason != Reason::kProducerNothing) continue;
+    const auto producer = index.bound_job(record.stage, record.job, i);
+    if (producer) found = index.find(run.problem.stages[record.stage].inputs[i].source, *producer);
+  }
+  return found;
+}
+
+// What brought it; no job: it began there. Always of an earlier instant.
+Trouble origin_of(const RunData& run, const RecordIndex& index, const Trouble& trouble) {
+  const JobRecord& record = *trouble.job;
+  if (trouble.began_there) return {};
   const JobRecord* origin = nullptr;
+  Trouble found;
   switch (record.job_class) {
-    case JobClass::kLateStart: origin = holder_of_core(run, index, record).job; break;
+    case JobClass::kLateStart: found = trouble_of(run, holder_at(run, index, record, trouble.since)); break;
     case JobClass::kSkipped:
       if (record.reason == Reason::kPreviousRunning) origin = running_before(index, record);
       if (record.reason == Reason::kSkipNext && record.job > 0) origin = index.find(record.stage, record.job - 1);
       break;
     case JobClass::kMissing:
-    case JobClass::kOk:
-      for (std::uint32_t i = 0; i < record.input_count && i < kMaxInputs && origin == nullptr; ++i) {
-        const sched::InputRecord& input = record.inputs[i];
-        if (input.kind != kInputHeld && input.reason != Reason::kProducerNothing) continue;
-        const auto producer = index.bound_job(record.stage, record.job, i);
-        if (producer) origin = index.find(run.problem.stages[record.stage].inputs[i].source, *producer);
-      }
-      break;
+    case JobClass::kOk: origin = silent_producer(run, index, record); break;
     case JobClass::kOverrun:
     case JobClass::kLate: break;
   }
-  return origin != nullptr && origin->nominal_start < record.nominal_start ? origin : nullptr;
+  if (origin != nullptr) found = trouble_of(run, *origin);
+  return found.job != nullptr && found.since < trouble.since ? found : Trouble{};
+}
+
+}  // namespace
+
+std::vector<const JobRecord*> origins_of(const RunData& run, const RecordIndex& index, const JobRecord& record) {
+  std::vector<const JobRecord*> out;
+  for (Trouble t = origin_of(run, index, trouble_of(run, record)); t.job != nullptr; t = origin_of(run, index, t)) {
+    out.push_back(t.job);
+  }
+  return out;
 }
 
 Duration budget_of(const RunData& run, const JobRecord& record) {
@@ -352,7 +411,7 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
                  " had arrived by its stamp, but was not physically there within the window";
         case Reason::kNoSample: return missing_inputs(stage, record, record.reason) + ": no sample had arrived yet";
         case Reason::kProducerNothing:
-          if (const JobRecord* bound = origin_of(run, index, record)) {
+          if (const JobRecord* bound = silent_producer(run, index, record)) {
             return missing_inputs(stage, record, record.reason) + ": " + job_name(run, bound->stage, bound->job) +
                    " had published nothing";
           }
@@ -397,14 +456,13 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
 }
 
 std::string cause_chain(const RunData& run, const RecordIndex& index, const JobRecord& record) {
-  constexpr int kMostLinks = 3;
+  constexpr std::size_t kMostLinks = 3;
   std::string text = cause_of(run, index, record);
-  const JobRecord* origin = origin_of(run, index, record);
-  for (int links = 0; origin != nullptr && links < kMostLinks; ++links) {
-    const std::string cause = cause_of(run, index, *origin);
-    if (cause.empty()) break;
-    text += "; " + job_name(run, origin->stage, origin->job) + ": " + cause;
-    origin = origin_of(run, index, *origin);
+  const std::vector<const JobRecord*> origins = origins_of(run, index, record);
+  for (std::size_t i = 0; i < std::min(origins.size(), kMostLinks); ++i) {
+    const std::string cause = cause_of(run, index, *origins[i]);
+    if (cause.empty() || origins[i] == &record) break;
+    text += "; " + job_name(run, origins[i]->stage, origins[i]->job) + ": " + cause;
   }
   return text;
 }

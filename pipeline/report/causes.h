@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "pipeline/report/record_index.h"
 #include "pipeline/report/run_data.h"
@@ -20,14 +21,16 @@ std::string cause_chain(const RunData& run, const RecordIndex& index, const sche
 // noticed.
 std::string effect_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
 
-// The job that brought trouble to this one: it held its core or its worker, or was bound to an input and published
-// nothing. nullptr when the job was ok with all its inputs, or the trouble began with itself. Always of an earlier
-// slot.
-const sched::JobRecord* origin_of(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
+// The jobs that brought trouble to this one, nearest first: each held the core or the worker of the one before, or was
+// bound to an input and published nothing. Empty when the job was ok with all its inputs, or the trouble began with
+// itself. A job in segments may stand there twice: what its first one did to another job may hold up its last one.
+std::vector<const sched::JobRecord*> origins_of(const RunData& run, const RecordIndex& index,
+                                                const sched::JobRecord& record);
 
-// Of a job that lost its core at the end of its slot: for how long it ran on although the gaps that the jobs of the table
-// left it there would have been enough for the CPU time that it took. Other programs had the core then, for a worker that
-// lost it runs below all of them. Zero for a job that waited for something itself, that never came back, or in segments.
+// Of a job that lost its core at the end of its slot: for how long it ran on although the gaps that the jobs of the
+// table left it there would have been enough for the CPU time that it took. Other programs had the core then, for a
+// worker that lost it runs below all of them. Zero for a job that waited for something itself, that never came back, or
+// in segments.
 Duration starved(const RunData& run, const RecordIndex& index, const sched::JobRecord& record);
 
 // Why a change of mode came: "lidar_detect#12 overran".

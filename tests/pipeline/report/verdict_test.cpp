@@ -307,6 +307,61 @@ TEST(Verdict, WhoIsOnItsUnitHoldsNoCore) {
   EXPECT_EQ(cause().find("camera_detect"), std::string::npos) << cause();
 }
 
+// The last segment of a job waits for the core that a job of a later slot still holds; and that one had begun late
+// because of the first segment, so that all of it came from the job itself.
+TEST(Verdict, ALaterSegmentIsHeldUpByAJobOfALaterSlot) {
+  RunData run = synthetic_run(6, true);
+  cut_camera(run);
+  // While the camera is on its unit, fusion has 2 ms on the same core.
+  for (sched::Slot& slot : run.schedule.slots) {
+    if (slot.stage != kFusionStage || slot.job != 0) continue;
+    slot.cores = {1};
+    slot.start = run.schedule.clock.ticks_up(microseconds(11'200));
+    slot.end = run.schedule.clock.ticks_up(milliseconds(14));
+  }
+  sched::JobRecord& camera = record_of(run, kCameraStage, 3);
+  sched::JobRecord& fusion = record_of(run, kFusionStage, 2);
+  const std::int64_t begin = camera.nominal_start;  // 8 ms into its hyperperiod
+  const auto at = [begin](double ms) { return begin + static_cast<std::int64_t>(ms * 1e6); };
+  fusion.nominal_start = at(3.2);
+  fusion.slot_end = at(6);
+  fusion.actual_start = at(3.3);
+  fusion.completion = at(8.4);
+  fusion.flags |= sched::kFlagOverrun;
+  fusion.job_class = sched::JobClass::kOverrun;
+  camera.actual_start = at(0.1);
+  camera.segments[0] = {at(0.1), at(2)};
+  camera.segments[1] = {at(3), at(5)};
+  camera.segments[2] = {at(8.5), at(9.5)};
+  camera.completion = at(9.5);
+  camera.flags |= sched::kFlagLateStart;
+  camera.job_class = sched::JobClass::kLateStart;
+  using Jobs = std::vector<const sched::JobRecord*>;
+  EXPECT_EQ(origins_of(run, RecordIndex(run), camera), Jobs{&fusion});
+  EXPECT_EQ(origins_of(run, RecordIndex(run), fusion), Jobs{});
+  const std::string chain = cause_chain(run, RecordIndex(run), camera);
+  EXPECT_NE(chain.find("segment 3 of 3, began 2.50 ms after its nominal start: fusion#2 held its core for another "
+                       "2.40 ms; fusion#2: overran by"),
+            std::string::npos)
+      << chain;
+
+  // The first segment ran 2.3 ms over, into fusion's slot: it brought that, and with it its own last segment's trouble.
+  camera.segments[0].end = at(5.3);
+  fusion.actual_start = at(5.4);
+  fusion.flags |= sched::kFlagLateStart;
+  fusion.job_class = sched::JobClass::kLateStart;
+  EXPECT_EQ(origins_of(run, RecordIndex(run), fusion), Jobs{&camera});
+  EXPECT_EQ(origins_of(run, RecordIndex(run), camera), (Jobs{&fusion, &camera}));
+  const std::string whole = cause_chain(run, RecordIndex(run), camera);
+  EXPECT_NE(whole.find("fusion#2: began 2.20 ms after its nominal start: camera_detect#3 held its core"),
+            std::string::npos)
+      << whole;
+  EXPECT_EQ(whole.find("camera_detect#3:"), std::string::npos) << "it is the job that is explained: " << whole;
+  // Within its window it began in time, whoever was there: it ran over by itself.
+  fusion.actual_start = at(3.2) + run.problem.board.cores[1].wakeup_window.ns;
+  EXPECT_EQ(origins_of(run, RecordIndex(run), camera), Jobs{&fusion});
+}
+
 // A worker that was to lose its core while it was inside a driver is why the next one began late.
 TEST(Verdict, WhoWasInsideADriverKeptItsCore) {
   RunData run = synthetic_run(6, true);
