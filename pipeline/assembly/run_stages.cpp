@@ -10,19 +10,17 @@
 namespace takt::pipeline {
 namespace {
 
-// The variants of a stage that some mode runs or degrades to, the first mode's first, and on how many cores each.
-std::vector<std::pair<std::uint32_t, int>> variants_in(const std::vector<sched::ModeTable>& modes, std::size_t stage) {
-  std::vector<std::pair<std::uint32_t, int>> out;
-  const auto add = [&out](std::uint32_t variant, int cores) {
-    if (std::none_of(out.begin(), out.end(), [variant](const auto& known) { return known.first == variant; })) {
-      out.emplace_back(variant, cores);
-    }
+// The variants of a stage that some mode runs or degrades to, the first mode's first.
+std::vector<std::uint32_t> variants_in(const std::vector<sched::ModeTable>& modes, std::size_t stage) {
+  std::vector<std::uint32_t> out;
+  const auto add = [&out](std::uint32_t variant) {
+    if (std::find(out.begin(), out.end(), variant) == out.end()) out.push_back(variant);
   };
   for (const sched::ModeTable& mode : modes) {
-    if (mode.runs(stage)) add(mode.schedule.choices[stage].variant, mode.schedule.choices[stage].budget.cores);
+    if (mode.runs(stage)) add(mode.schedule.choices[stage].variant);
   }
   for (const sched::ModeTable& mode : modes) {
-    if (mode.runs(stage) && mode.degraded[stage]) add(*mode.degraded[stage], mode.schedule.choices[stage].budget.cores);
+    if (mode.runs(stage) && mode.degraded[stage]) add(*mode.degraded[stage]);
   }
   return out;
 }
@@ -33,17 +31,17 @@ Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const Pipel
                                                                      const std::vector<memory::AlignedBuffer>& arenas,
                                                                      const std::shared_ptr<exec::Accelerator>& device) {
   const sched::Stage& stage = config.problem.stages[s];
-  std::vector<std::pair<std::uint32_t, int>> indices = variants_in(modes, s);
+  std::vector<std::uint32_t> indices = variants_in(modes, s);
   // One that none of these modes runs stands by.
-  if (indices.empty()) indices.emplace_back(0, stage.variants.front().budgets.front().cores);
+  if (indices.empty()) indices.push_back(0);
   std::vector<PipelineStageHost::VariantStage> out;
   // Variants go on with each other's state. It lies where all of them see it.
   std::shared_ptr<exec::StateStore> state;
   device::Device* home = &device::cpu();
-  for (const auto& [v, cores] : indices) {
+  for (const std::uint32_t v : indices) {
     if (config.stages[s].variant(stage.variants[v].name).on_device) home = &device->device();
   }
-  for (const auto& [v, cores] : indices) {
+  for (const std::uint32_t v : indices) {
     const sched::Variant& variant = stage.variants[v];
     const std::span<std::byte> arena =
         variant.arena_mutex ? arenas[*variant.arena_mutex].span() : std::span<std::byte>{};
@@ -56,10 +54,10 @@ Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const Pipel
       return std::move(error).with_context(config.file + ": stage '" + stage.name + "', variant '" + variant.name +
                                            "', which goes on with the state of another");
     }));
-    std::vector<Duration> worst_case;
+    std::vector<std::vector<Duration>> worst_case(sched::kMaxGang);
     for (const sched::Budget& budget : variant.budgets) {
       // A job on a device is one phase: between its steps nobody can give it up.
-      if (budget.cores == cores && created->offload() == nullptr) worst_case = budget.steps;
+      if (created->offload() == nullptr) worst_case[static_cast<std::size_t>(budget.cores) - 1] = budget.steps;
     }
     out.push_back({v, std::move(created), std::move(worst_case)});
   }

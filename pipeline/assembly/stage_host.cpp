@@ -1,6 +1,7 @@
 #include "pipeline/assembly/stage_host.h"
 
 #include <ctime>
+#include <span>
 #include <utility>
 
 #include "runtime/exec/offload.h"
@@ -194,7 +195,10 @@ void PipelineStageHost::run(const sched::Job& job, int part, sched::Gang& gang) 
   const std::int64_t cpu_before = load_ > 1 ? thread_cpu_ns() : 0;
   if (device_faults_ != nullptr && part == 0 && job.segments.size() <= 1) device_faults_->before_work(job);
   Stage& stage = *current_->stage;
-  const std::vector<Duration>& worst_case = current_->worst_case;
+  const auto& known = current_->worst_case;
+  const auto cores = static_cast<std::size_t>(gang.parts());
+  const std::span<const Duration> worst_case =
+      cores <= known.size() ? std::span<const Duration>(known[cores - 1]) : std::span<const Duration>();
   const int phases = job.last_segment() ? stage.phases() : stage.behind_device();
   for (int phase = job.segment == 0 ? 0 : stage.behind_device(); phase < phases; ++phase) {
     if (stage.parallel(phase)) {

@@ -46,7 +46,7 @@ class PipelineStageHost final : public sched::StageHost {
   struct VariantStage {
     std::uint32_t index = 0;  // in the problem
     std::unique_ptr<Stage> stage;
-    std::vector<Duration> worst_case;  // of each phase; empty: not known
+    std::vector<std::vector<Duration>> worst_case;  // of each phase, by cores - 1; empty: not known
   };
 
   // `validity` by mode: how long behind the slot's end an output is valid.

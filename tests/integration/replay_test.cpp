@@ -7,9 +7,11 @@
 #include <map>
 #include <thread>
 
+#include "pipeline/assembly/fault_plan.h"
 #include "pipeline/report/report.h"
 #include "pipeline/report/run_folder.h"
 #include "pipeline/report/verdict.h"
+#include "scheduler/analysis/modes.h"
 #include "tests/integration/rewritten_log.h"
 #include "tests/integration/shipped.h"
 
@@ -362,6 +364,66 @@ TEST_F(Replay, PausedAndSteppedLockstepGivesTheSameBytes) {
   const pipeline::RunData stepped = run();
   person.join();
   EXPECT_EQ(digests_of(stepped), digests_of(reference));
+}
+
+// A stage that has two cores in one mode and one in the other: whether its next step fits is asked of the steps as they
+// are on so many. On one core none of them would, so that each job is given up there.
+TEST(ReplayModes, AJobIsGivenUpByTheStepsOfItsGang) {
+#ifdef TAKT_SANITIZED
+  GTEST_SKIP() << "sanitizers make every job an overrun";
+#endif
+  auto loaded = pipeline::load_pipeline(project("configs/pipelines/sim_modes.yaml"));
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  pipeline::PipelineConfig config = *std::move(loaded);
+  sched::ModeSet& set = *config.modes;
+  std::size_t lidar = 0;
+  while (config.problem.stages[lidar].name != "lidar_detect") ++lidar;
+  const auto change = [](sched::Problem& problem) {
+    for (sched::Stage& stage : problem.stages) {
+      if (stage.name != "lidar_detect") continue;
+      stage.overrun = sched::OverrunPolicy::kAbort;
+      stage.degraded_mode.clear();
+      for (sched::Budget& budget : stage.variants[0].budgets) {
+        budget.steps.assign(6, budget.cores == 1 ? seconds(1) : nanoseconds(1));
+      }
+    }
+  };
+  change(config.problem);
+  std::vector<sched::Answer> answers;
+  for (sched::ModeSpec& mode : set.modes) {
+    change(mode.problem);
+    sched::Problem problem = mode.problem;
+    sched::prefer_cores(problem, mode.name == "day" ? 2 : 1);
+    answers.push_back(sched::synthesize(problem, {}));
+    ASSERT_EQ(answers.back().verdict, sched::Verdict::kFeasible) << answers.back().reason;
+  }
+  const sched::ModesAnswer judged = sched::judge_modes(set, answers);
+  ASSERT_EQ(judged.verdict, sched::Verdict::kFeasible) << sched::explain_modes(set, answers, judged);
+  const auto modes = sched::admitted_tables(config.problem, set, answers, judged);
+  ASSERT_TRUE(modes) << modes.error().message;
+  ASSERT_EQ((*modes)[0].schedule.choices[lidar].budget.cores, 2);
+  ASSERT_EQ((*modes)[1].schedule.choices[lidar].budget.cores, 1);
+  const auto faults =
+      pipeline::parse_faults("{name: f, what: w, faults: [{process: mode, mode: lean, at_s: 0.95}], expect: {exit: 0}}",
+                             "f.yaml", config.problem, *config.rig, {"day", "lean", "coasting"});
+  ASSERT_TRUE(faults) << faults.error().message;
+  pipeline::RunOptions options = lockstep(kDrive, transport::Backend::kLocal);
+  options.lockstep = false;
+  options.max_hyperperiods = 20;
+  options.faults = &*faults;
+  const auto data = pipeline::run_pipeline(config, *modes, options);
+  ASSERT_TRUE(data) << data.error().message;
+  int published = 0, given_up = 0;
+  for (const sched::JobRecord& record : data->records) {
+    if (record.stage != lidar || record.actual_start == sched::kNever) continue;
+    const bool aborted = (record.flags & sched::kFlagAborted) != 0;
+    if (record.mode == 0) published += record.published;
+    if (record.mode != 1) continue;
+    EXPECT_TRUE(aborted) << record.job;
+    given_up += aborted ? 1 : 0;
+  }
+  EXPECT_GT(published, 0);
+  EXPECT_GT(given_up, 0);
 }
 
 }  // namespace
