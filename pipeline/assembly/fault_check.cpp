@@ -192,7 +192,7 @@ class Check {
       case JobClass::kOverrun:
       case JobClass::kLate: return true;
       case JobClass::kMissing: return root->reason == Reason::kFeederLate;
-      case JobClass::kSkipped:
+      case JobClass::kSkipped: return root->reason == Reason::kSlotOver;
       case JobClass::kOk: break;
     }
     return false;

@@ -42,7 +42,8 @@ void for_segments(const RunData& run, const JobRecord& record, const Take& take)
   }
 }
 
-// What of a job began latest after the start of its slot: all of it, or one of its segments.
+// What of a job began latest after the start of its slot: all of it, or one of its segments. Of one that did not begin,
+// where it was to.
 struct LatestPart {
   std::int64_t nominal = kNever;
   std::uint32_t segment = 0;
@@ -50,7 +51,8 @@ struct LatestPart {
   Duration late;
 };
 LatestPart latest_part(const RunData& run, const JobRecord& record) {
-  LatestPart out{record.nominal_start, 0, false, {record.actual_start - record.nominal_start}};
+  const std::int64_t start = std::max(record.actual_start, record.nominal_start);  // kNever is the least
+  LatestPart out{record.nominal_start, 0, false, {start - record.nominal_start}};
   for_segments(run, record, [&](const sched::Slot& slot, std::int64_t nominal) {
     const Duration late{record.segments[slot.segment].start - nominal};
     if (late > out.late) out = {nominal, slot.segment, slot.unit.has_value(), late};
@@ -344,6 +346,7 @@ Trouble origin_of(const RunData& run, const RecordIndex& index, const Trouble& t
   switch (record.job_class) {
     case JobClass::kLateStart: found = trouble_of(run, holder_at(run, index, record, trouble.since)); break;
     case JobClass::kSkipped:
+      if (record.reason == Reason::kSlotOver) origin = holder_of_core(run, index, record).job;
       if (record.reason == Reason::kPreviousRunning) origin = running_before(index, record);
       if (record.reason == Reason::kSkipNext && record.job > 0) origin = index.find(record.stage, record.job - 1);
       break;
@@ -403,6 +406,10 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
       if (record.reason == Reason::kArena) return "not started: the arena that it shares was still in use";
       if (record.reason == Reason::kDevice) return "not started: its device is lost";
       if (record.reason == Reason::kSkipNext) return "not started: the job before overran, and the policy is skip_next";
+      if (record.reason == Reason::kSlotOver) {
+        return "not started: its dispatcher woke behind the end of its slot" + holder_text(run, index, record) +
+               host_evidence(run, record);
+      }
       return "not started";
     case JobClass::kMissing:
       switch (record.reason) {
@@ -421,6 +428,9 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
         default: return missing_inputs(stage, record, Reason::kNone) + " was missing";
       }
     case JobClass::kLateStart: {
+      if (record.reason == Reason::kSlotOver) {
+        return "given up: a dispatcher woke when it was too late to go on" + host_evidence(run, record);
+      }
       Duration late;
       std::string text = latest_segment(run, record, late);
       text += "began " + ms_text(late) + " after its nominal start" + holder_text(run, index, record);

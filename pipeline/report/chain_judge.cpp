@@ -386,6 +386,9 @@ class ChainJudge {
         broken(Assumption::kDevice, "skipped: its device is lost");
       } else if (record.reason == Reason::kSkipNext) {
         broken(Assumption::kBudget, "skipped by its policy, because the job before overran");
+      } else if (record.reason == Reason::kSlotOver) {
+        broken(Assumption::kStart,
+               "skipped: its dispatcher woke behind the end of its slot" + host_evidence(run_, record));
       } else {
         broken(Assumption::kWorkerFree, "skipped");
       }
@@ -395,7 +398,7 @@ class ChainJudge {
       missing_input(record.reason, broken, fill);
       return;
     }
-    if ((record.flags & sched::kFlagLateStart) != 0) {
+    if ((record.flags & sched::kFlagLateStart) != 0 && record.reason != Reason::kSlotOver) {
       Duration late;
       const std::string which = latest_segment(run_, record, late);
       broken(Assumption::kStart, which + "began " + ms_text(late) + " after its nominal start, the window is " +
@@ -413,6 +416,9 @@ class ChainJudge {
       broken(Assumption::kWorkerFree, "given up: the unit of its next segment was still at work for another job");
     } else if (record.reason == Reason::kArena) {
       broken(Assumption::kWorkerFree, "given up: a mutex that its next segment shares was still in use");
+    } else if (record.reason == Reason::kSlotOver) {
+      broken(Assumption::kStart,
+             "given up: a dispatcher woke when it was too late to go on" + host_evidence(run_, record));
     } else if ((record.flags & sched::kFlagDiscarded) != 0 || record.published == 0) {
       broken(Assumption::kPublish, "its late output was discarded");
     } else if ((record.flags & sched::kFlagLate) != 0) {

@@ -11,7 +11,7 @@
 namespace takt::pipeline {
 
 // Version of run.json; a change that older readers cannot read gets a new number.
-inline constexpr int kManifestVersion = 7;
+inline constexpr int kManifestVersion = 8;
 
 // run.json: all of RunData but records (records.mcap), objects, tracks and truth (results.mcap). Atomically.
 Status write_manifest(const RunData& run, const std::string& path);

@@ -97,13 +97,13 @@ void Sequencer::conclude(StageRun& stage) {
   } else {
     stage.discard();
   }
-  stage.close();
-  if (seen != nullptr) record.flags |= seen->flags & (kFlagIsolated | kFlagStuck);
-  // What this run's devices and units do not do.
-  if (seen != nullptr &&
-      (seen->reason == Reason::kDevice || seen->reason == Reason::kUnit || seen->reason == Reason::kArena)) {
+  // What this run's devices, units and dispatchers do not do.
+  if (seen != nullptr && (seen->reason == Reason::kDevice || seen->reason == Reason::kUnit ||
+                          seen->reason == Reason::kArena || seen->reason == Reason::kSlotOver)) {
     record.reason = seen->reason;
   }
+  stage.close();
+  if (seen != nullptr) record.flags |= seen->flags & (kFlagIsolated | kFlagStuck);
   plan_.sink(stage.publisher(), record);
   stage.free();
 }

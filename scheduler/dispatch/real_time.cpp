@@ -104,11 +104,11 @@ void CoreDispatcher::advance(StageRun& stage, TableTime wake) {
   if (wake < begin) return;
   if (stage.noted()) {
     const HostTime patience = clock_.host(begin + plan_.problem.board.cores[core_].wakeup_window);
-    const HostTime deadline = clock_.host(stage.deadline_of(job, job.segment + 1));
+    const HostTime latest = clock_.host(stage.latest_start(job, job.segment + 1));
     if (!next.unit) make_room(stage, begin);
-    stage.begin_next({.latest = next.unit ? patience + clock_.to_host(next.guard) : deadline,
+    stage.begin_next({.latest = next.unit ? patience + clock_.to_host(next.guard) : latest,
                       .patience = patience,
-                      .limits = {.end = deadline, .budget = {}}});
+                      .limits = {.end = clock_.host(stage.deadline_of(job, job.segment + 1)), .budget = {}}});
   } else {
     stage.give_up();
   }
@@ -184,6 +184,10 @@ void CoreDispatcher::release(StageRun& stage, int part, const Job& job) {
   stage.release(part);
 }
 
+bool CoreDispatcher::too_late_for(const StageRun& stage, const Job& job) const {
+  return host_now() > clock_.host(stage.latest_start(job, 0));
+}
+
 void CoreDispatcher::start(const Job& job) {
   StageRun& stage = plan_.run_of(job);
   note(stage, job);
@@ -219,7 +223,8 @@ void CoreDispatcher::lead(StageRun& stage, const Job& job) {
   const HostTime latest = clock_.host(job.nominal_start + window);
   const Duration patience = std::max(latest - host_now(), nanoseconds(1));
   const Gang::Limits limits{.end = clock_.host(stage.deadline_of(job, 0)), .budget = {}};
-  const JobRecord* final_record = stage.start(job, plan_.publish_at(job), patience, limits);
+  const JobRecord* final_record =
+      too_late_for(stage, job) ? stage.pass(job) : stage.start(job, plan_.publish_at(job), patience, limits);
   stage.decide(job);
   if (final_record != nullptr) {
     agenda_.drop(&stage, tag_of(job));
@@ -237,11 +242,9 @@ void CoreDispatcher::follow(StageRun& stage, const Job& job) {
   }
   if (!stage.await_decision(job, clock_.host(job.slot_end))) stage.give_up(job, part);
   if (!stage.decided(tag)) return;
-  if (stage.running() == tag) {
-    release(stage, part, job);
-  } else {
-    agenda_.drop(&stage, tag);  // skipped
-  }
+  if (stage.running() != tag) return agenda_.drop(&stage, tag);  // skipped
+  if (too_late_for(stage, job)) stage.forgo(part);
+  release(stage, part, job);
 }
 
 void CoreDispatcher::drain(HostTime limit) {

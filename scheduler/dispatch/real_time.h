@@ -59,6 +59,8 @@ class CoreDispatcher {
   // The same for later segments of gangs, which begin at `wake` and are begun by another core's dispatcher.
   void make_room_for_segments(TableTime wake);
   void release(StageRun& stage, int part, const Job& job);
+  // This core woke so late that the job would hold its stage, and the next one's place, for nothing.
+  [[nodiscard]] bool too_late_for(const StageRun& stage, const Job& job) const;
   void start(const Job& job);
   // Notes when this core has to look at it.
   void note(const StageRun& stage, const Job& job);

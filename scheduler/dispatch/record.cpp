@@ -28,6 +28,7 @@ const char* name_of(Reason reason) {
     case Reason::kSkipNext: return "skip_next";
     case Reason::kDevice: return "device";
     case Reason::kUnit: return "unit";
+    case Reason::kSlotOver: return "slot_over";
   }
   return "unknown";
 }
@@ -43,10 +44,12 @@ Duration time_used(const JobRecord& record) {
 }
 
 void classify(JobRecord& record, const JobLimits& limits) {
+  if (record.reason == Reason::kSlotOver) record.flags |= kFlagLateStart;
   if (record.actual_start == kNever) {
     const bool skipped = record.reason == Reason::kNone || record.reason == Reason::kPreviousRunning ||
                          record.reason == Reason::kNoCredit || record.reason == Reason::kArena ||
-                         record.reason == Reason::kSkipNext || record.reason == Reason::kDevice;
+                         record.reason == Reason::kSkipNext || record.reason == Reason::kDevice ||
+                         record.reason == Reason::kSlotOver;
     record.job_class = skipped ? JobClass::kSkipped : JobClass::kMissing;
     return;
   }

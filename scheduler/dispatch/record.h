@@ -17,7 +17,7 @@ inline constexpr std::size_t kJobClasses = 6;
 // Conditions that were true, whatever the class.
 enum JobFlags : std::uint32_t {
   kFlagMissingInput = 1,
-  kFlagLateStart = 2,
+  kFlagLateStart = 2,  // also of a job that was not started, or not gone on with, because of it (kSlotOver)
   kFlagOverrun = 4,
   kFlagLate = 8,
   kFlagRepeatInput = 16,
@@ -44,9 +44,10 @@ enum class Reason : std::uint8_t {
   kSkipNext,         // skipped: the job before it overran, and that is the stage's policy
   kDevice,           // skipped: its device is lost; of a job that ran: its device refused the work or was lost
   kUnit,             // given up: its next segment's unit was still at work for another job
+  kSlotOver,         // skipped or given up: a dispatcher woke when nothing that it could begin would go out any more
 };
 const char* name_of(Reason reason);
-inline constexpr std::size_t kReasons = 12;
+inline constexpr std::size_t kReasons = 13;
 
 inline constexpr std::size_t kMaxInputs = 8;
 
@@ -120,8 +121,8 @@ struct JobLimits {
 
 // Sets the timing flags and the class of a finished record from its times, flags and reason; of several segments each
 // has a budget of its own, and whoever knows them has set the flags of overrun and late start. A job that did not start
-// is skipped when the reason is kNone, kPreviousRunning, kNoCredit, kArena, kSkipNext or kDevice, else missing.
-// Pure.
+// is skipped when the reason is kNone, kPreviousRunning, kNoCredit, kArena, kSkipNext, kDevice or kSlotOver, else
+// missing. Pure.
 void classify(JobRecord& record, const JobLimits& limits);
 
 }  // namespace takt::sched

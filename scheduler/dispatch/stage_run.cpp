@@ -36,6 +36,13 @@ void StageRun::identify(const Job& job, JobRecord& record) const {
   if (job.segments.size() > 1) record.segment_count = static_cast<std::uint8_t>(job.segments.size());
 }
 
+const JobRecord* StageRun::pass(const Job& asked) {
+  Job job = asked;
+  job.variant = plans_[job.mode]->admitted.index;
+  shared_.state->skipped_since.store(true);
+  return skip(job, in_flight() != nullptr ? Reason::kPreviousRunning : Reason::kSlotOver);
+}
+
 const JobRecord* StageRun::skip(const Job& job, Reason reason) {
   identify(job, skipped_);
   skipped_.reason = reason;
@@ -154,6 +161,7 @@ const JobRecord* StageRun::start(const Job& asked, TableTime publish_at, Duratio
   gang_.begin(limits_now);
   for (const auto& worker : workers_) {
     worker->isolated.store(false, std::memory_order_relaxed);
+    worker->forgone.store(false, std::memory_order_relaxed);
     static_cast<void>(worker->isolation.take_deferred());
     worker->cost = {};
   }
@@ -225,7 +233,7 @@ void StageRun::begin_next(const Begin& when) {
   const std::uint32_t next = segment_.load() + 1;
   const SegmentPlan& plan = *segment_plan(next);
   Reason refused = Reason::kNone;
-  if (host_now() > when.latest) return give_up();
+  if (host_now() > when.latest) return give_up(Reason::kSlotOver);
   if (!take(plan, when.patience, refused)) return give_up(refused);
   job_.segment = next;
   noted_ = false;
@@ -248,6 +256,11 @@ void StageRun::begin_next(const Begin& when) {
 void StageRun::give_up(Reason reason) {
   given_up_ = true;
   if (record_.reason == Reason::kNone) record_.reason = reason;
+}
+
+void StageRun::forgo(int part) {
+  give_up(Reason::kSlotOver);
+  workers_[static_cast<std::size_t>(part)]->forgone.store(true, std::memory_order_relaxed);
 }
 
 void StageRun::decide(const Job& job) {
@@ -339,7 +352,8 @@ void StageRun::close() {
     record_.flags |= kFlagAborted;
     record_.aborted_at = gang_.aborted_at();
   }
-  if (given_up_ && plan().arena != nullptr) plan().arena->give_back();
+  // Behind the last segment its workers have done that.
+  if (given_up_ && !job_.last_segment() && plan().arena != nullptr) plan().arena->give_back();
   judge_segments();
   classify(record_, limits());
   note_overrun();
@@ -419,7 +433,7 @@ void StageRun::work(int part) {
     self.start.store(start, std::memory_order_relaxed);
     if (part == 0) gang_.started(start);
     const ThreadCost before = ThreadCost::of_this_thread();
-    host_.run(job_, part, gang_);
+    if (!self.forgone.load(std::memory_order_relaxed)) host_.run(job_, part, gang_);
     self.end = host_now();
     const ThreadCost cost = ThreadCost::of_this_thread() - before;
     self.cost += cost;

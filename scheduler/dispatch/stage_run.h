@@ -11,6 +11,7 @@
 // publishing dispatcher's business alone.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -114,6 +115,9 @@ class StageRun {
   // because an earlier job is still in flight, by policy, for want of the arena, or refused by the latch. Chooses the
   // variant. `limits` without budget: the policy gives it.
   const JobRecord* start(const Job& job, TableTime publish_at, Duration patience, const Gang::Limits& limits);
+  // Instead of start(), behind latest_start(): the job's final record. It is skipped for that, or because an earlier job
+  // is in flight, and stands in nobody's way.
+  const JobRecord* pass(const Job& job);
   // Tells the gang's other dispatchers that start() has been called for this job; releases the parts of those that
   // stopped waiting.
   void decide(const Job& job);
@@ -144,6 +148,12 @@ class StageRun {
                                          : job.slot_end + shared_.slack;
   }
   [[nodiscard]] TableTime worker_deadline() const { return deadline_of(job_, segment_.load()); }
+  // When segment `segment` of a job begins behind this, nothing of the job goes out: it could be published no more, or
+  // the next segment's slot has begun without it.
+  [[nodiscard]] TableTime latest_start(const Job& job, std::uint32_t segment) const {
+    const TableTime end = deadline_of(job, segment);
+    return segment + 1 < job.segments.size() ? std::min(end, job.nominal_start + job.segments[segment + 1].start) : end;
+  }
 
   // ---- dispatcher of the part's core
   // Was it released and has not finished?
@@ -173,6 +183,9 @@ class StageRun {
   void begin_next(const Begin& when);
   // No further segment begins, and nothing goes out. What runs goes on to its end.
   void give_up(Reason reason = Reason::kNone);
+  // Of a job that another core began in time: gives it up behind latest_start(), before release(), which it makes an
+  // empty one.
+  void forgo(int part);
   [[nodiscard]] bool given_up() const { return given_up_; }
   // Nothing of the job runs any more, and nothing will.
   [[nodiscard]] bool over() const { return noted_ && (given_up_ || job_.last_segment()); }
@@ -212,6 +225,7 @@ class StageRun {
     Futex gave_up;                           // tag of the newest job its dispatcher stopped waiting for
     std::atomic<std::uint32_t> finished{0};  // the newest round that it has run
     std::atomic<bool> isolated{false};       // it lost its core during the job
+    std::atomic<bool> forgone{false};        // it does none of the job
     Isolation isolation;
     std::atomic<HostTime> start{};  // in the current round; 0 before it begins
     HostTime end;

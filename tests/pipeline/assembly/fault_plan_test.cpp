@@ -434,6 +434,14 @@ TEST(FaultCheck, TheMachinesOwnNoiseDoesNotCount) {
     EXPECT_TRUE(e.met) << e.what << ": " << e.expected << ", seen " << e.seen;
   EXPECT_EQ(find(noisy, "fusion late start")->seen, "1, 1 by the machine");
 
+  // So is one so late that the job was not started any more, and what that did to others.
+  RunData woken_late = run;
+  test::skip_job(woken_late, test::kFusionStage, 10, sched::Reason::kSlotOver);
+  const FaultReport skipped = check_faults(*plan, woken_late.problem, &woken_late, 0);
+  for (const FaultExpectation& e : skipped.expectations)
+    EXPECT_TRUE(e.met) << e.what << ": " << e.expected << ", seen " << e.seen;
+  EXPECT_EQ(find(skipped, "fusion ok")->seen, "15, the machine took 1");
+
   // The same late start, but the stage that was made to fail still held the core.
   const sched::JobRecord& held = test::record_of(run, test::kFusionStage, 7);
   overrun.completion = held.nominal_start + milliseconds(2).ns;

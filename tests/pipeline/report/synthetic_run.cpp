@@ -327,11 +327,11 @@ sched::JobRecord& record_of(RunData& run, std::uint32_t stage, std::uint64_t job
   std::abort();  // a mistake of the test
 }
 
-void skip_job(RunData& run, std::uint32_t stage, std::uint64_t job) {
+void skip_job(RunData& run, std::uint32_t stage, std::uint64_t job, sched::Reason reason) {
   sched::JobRecord& r = record_of(run, stage, job);
-  r.job_class = sched::JobClass::kSkipped;
-  r.reason = sched::Reason::kPreviousRunning;
+  r.reason = reason;
   r.actual_start = r.completion = r.publication = sched::kNever;
+  sched::classify(r, {});
   r.published = 0;
   r.input_count = 0;
   for (sched::JobRecord& consumer : run.records) {

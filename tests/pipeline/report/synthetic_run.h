@@ -20,8 +20,9 @@ RunData synthetic_run(std::uint64_t hyperperiods, bool real_time);
 // The record of a job; it must exist.
 sched::JobRecord& record_of(RunData& run, std::uint32_t stage, std::uint64_t job);
 
-// Makes a job skip (its worker was busy), and its consumers see nothing.
-void skip_job(RunData& run, std::uint32_t stage, std::uint64_t job);
+// Makes a job skip (its worker was busy, or what the reason says), and its consumers see nothing.
+void skip_job(RunData& run, std::uint32_t stage, std::uint64_t job,
+              sched::Reason reason = sched::Reason::kPreviousRunning);
 
 // The camera's jobs in three segments, 3 ms on their core, 3 ms on the unit "gpu" from 3 ms into the slot, 2 ms on the
 // core from 6 ms; each took exactly that long.

@@ -137,6 +137,72 @@ TEST(Verdict, LateStartMakesExactlyItsOwnInstancesVoid) {
   EXPECT_NE(j.misses[0].cause.find("2.00 ms"), std::string::npos);
 }
 
+// A job that was not started, or not gone on with, because its core woke too late is one whose start window was broken.
+TEST(Verdict, AJobWhoseDispatcherWokeTooLateMakesItsOwnInstancesVoid) {
+  RunData run = synthetic_run(6, true);
+  skip_job(run, kCameraStage, 3, sched::Reason::kSlotOver);
+  const sched::JobRecord& lost = record_of(run, kCameraStage, 3);
+  run.host_stalls = {{lost.nominal_start - 1'000'000, lost.slot_end + 1'000'000, 1, milliseconds(10)}};
+  Judgement j = judge(run);
+  EXPECT_EQ(j.outcome, Outcome::kPass);
+  EXPECT_EQ(j.violated, 0U);
+  EXPECT_GT(of(j, 0, Quantity::kLatency).void_count, 0U);
+  EXPECT_EQ(of(j, 1, Quantity::kLatency).void_count, 0U);
+  const Instance* instance = instance_of_sample(of(j, 0, Quantity::kLatency), 3);
+  ASSERT_NE(instance, nullptr);
+  EXPECT_EQ(instance->state, InstanceState::kVoid);
+  const auto start = std::find_if(instance->broken.begin(), instance->broken.end(),
+                                  [](const Broken& b) { return b.assumption == Assumption::kStart; });
+  ASSERT_NE(start, instance->broken.end());
+  EXPECT_EQ(start->number, 3U);
+  EXPECT_NE(start->detail.find("skipped: its dispatcher woke behind the end of its slot"), std::string::npos);
+  EXPECT_NE(start->detail.find("the hypervisor took 10.00 ms of core1"), std::string::npos) << start->detail;
+  const auto cause_of_lost = [&] {
+    for (const Miss& miss : j.misses) {
+      if (miss.record == &lost) return miss.cause;
+    }
+    return std::string("no miss");
+  };
+  EXPECT_NE(cause_of_lost().find("not started: its dispatcher woke behind the end of its slot"), std::string::npos);
+  EXPECT_NE(cause_of_lost().find("the hypervisor took 10.00 ms of core1"), std::string::npos) << cause_of_lost();
+
+  // Where another job was still on the core, that is where the trouble began.
+  sched::JobRecord& lidar = record_of(run, kLidarStage, 0);
+  lidar.completion = lost.nominal_start + 3'000'000;
+  lidar.flags |= sched::kFlagOverrun;
+  lidar.job_class = sched::JobClass::kOverrun;
+  j = judge(run);
+  EXPECT_NE(cause_of_lost().find(": lidar_detect#0 held its core for another 3.00 ms"), std::string::npos)
+      << cause_of_lost();
+}
+
+TEST(Verdict, AJobThatWasGivenUpBecauseItsDispatcherWokeTooLateSaysSo) {
+  RunData run = synthetic_run(6, true);
+  sched::JobRecord& r = record_of(run, kCameraStage, 3);
+  const sched::JobRecord planned = r;
+  skip_job(run, kCameraStage, 3);  // its consumers see nothing
+  r = planned;
+  r.reason = sched::Reason::kSlotOver;
+  r.publication = sched::kNever;
+  r.published = 0;
+  r.flags |= sched::kFlagDiscarded;
+  sched::classify(r, {.wakeup_window = milliseconds(1), .budget = milliseconds(100)});
+  ASSERT_EQ(r.job_class, sched::JobClass::kLateStart);
+  const Judgement j = judge(run);
+  EXPECT_EQ(j.violated, 0U);
+  std::string causes, details;
+  for (const Miss& miss : j.misses) causes += miss.cause + "\n";
+  for (const Instance& instance : of(j, 0, Quantity::kLatency).instances) {
+    for (const Broken& broken : instance.broken) {
+      if (broken.assumption == Assumption::kStart) details += broken.detail + "\n";
+    }
+  }
+  const std::string text = "given up: a dispatcher woke when it was too late to go on";
+  EXPECT_NE(causes.find(text), std::string::npos) << causes;
+  EXPECT_NE(details.find(text), std::string::npos) << details;
+  EXPECT_EQ(details.find("began"), std::string::npos) << details;
+}
+
 TEST(Verdict, ExceededBoundWithoutABrokenAssumptionIsViolated) {
   RunData run = synthetic_run(6, true);
   record_of(run, kFusionStage, 4).publication += 30'000'000;  // no flag says why

@@ -77,7 +77,8 @@ TEST(Classify, DiscardedOutputIsLate) {
 }
 
 TEST(Classify, JobsThatDidNotStart) {
-  for (const Reason reason : {Reason::kNone, Reason::kPreviousRunning, Reason::kNoCredit}) {
+  for (const Reason reason : {Reason::kNone, Reason::kPreviousRunning, Reason::kNoCredit, Reason::kArena,
+                              Reason::kSkipNext, Reason::kDevice}) {
     JobRecord record;
     record.reason = reason;
     record.flags = kFlagMissingInput;  // skipped comes before missing
@@ -95,6 +96,24 @@ TEST(Classify, JobsThatDidNotStart) {
   }
 }
 
+// Whoever judges start times sees that the window was not kept, whether or not anything of the job ran.
+TEST(Classify, AJobWhoseDispatcherWokeTooLateBreaksTheWindow) {
+  JobRecord skipped;
+  skipped.reason = Reason::kSlotOver;
+  classify(skipped, kLimits);
+  EXPECT_EQ(skipped.job_class, JobClass::kSkipped);
+  EXPECT_EQ(skipped.flags, kFlagLateStart);
+
+  JobRecord given_up = good();
+  given_up.reason = Reason::kSlotOver;
+  given_up.flags = kFlagDiscarded;
+  given_up.publication = kNever;
+  given_up.published = 0;
+  classify(given_up, kLimits);
+  EXPECT_EQ(given_up.job_class, JobClass::kLateStart);
+  EXPECT_EQ(given_up.flags, kFlagLateStart | kFlagDiscarded | kFlagLate);
+}
+
 TEST(Classify, AnAbsentOptionalInputIsAFlagOnly) {
   JobRecord record = good();
   record.flags = kFlagMissingInput;
@@ -109,10 +128,10 @@ TEST(Names, EveryClassAndReasonHasItsOwn) {
   EXPECT_EQ(names.size(), kJobClasses);
   EXPECT_FALSE(names.contains("unknown"));
   names.clear();
-  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(Reason::kFill); ++i) {
+  for (std::uint8_t i = 0; i < kReasons; ++i) {
     names.insert(name_of(static_cast<Reason>(i)));
   }
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(Reason::kFill) + 1);
+  EXPECT_EQ(names.size(), kReasons);
   EXPECT_FALSE(names.contains("unknown"));
 }
 
