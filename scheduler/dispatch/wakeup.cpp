@@ -1,10 +1,14 @@
+#include "scheduler/dispatch/wakeup.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "scheduler/dispatch/cpu_latency.h"
-#include "scheduler/dispatch/dispatch.h"
+#include "scheduler/dispatch/table_clock.h"
 #include "scheduler/dispatch/thread_team.h"
 
 namespace takt::sched {
@@ -32,46 +36,56 @@ Duration p999_of(std::vector<std::int64_t>& values) {
 
 }  // namespace
 
-// A table with one empty stage per core, started one after the other, run by the dispatcher itself: the error includes
-// everything that delays a job in a real run (timer, dispatcher, latch, hand-over to the worker).
+WakeupTable wakeup_table(const Board& board) {
+  constexpr Tick kTicks = 2000, kLength = 500;
+  WakeupTable table;
+  table.problem.board = board;
+  table.problem.hyperperiod = WakeupTable::hyperperiod;
+  table.schedule.clock = {WakeupTable::hyperperiod, kTicks};
+  const auto cores = static_cast<std::uint32_t>(board.cores.size());
+  for (std::uint32_t core = 0; core < cores; ++core) {
+    table.problem.board.cores[core].publish_window = {};
+    table.problem.stages.emplace_back().name = "wake" + std::to_string(core);
+    table.schedule.choices.emplace_back().rate = 1;
+    const Tick start = kTicks * core / cores;
+    table.schedule.slots.push_back({.stage = core, .job = 0, .cores = {core}, .start = start, .end = start + kLength});
+  }
+  return table;
+}
+
+// The dispatcher itself runs the table: the error includes everything that delays a job in a real run (timer,
+// dispatcher, latch, hand-over to the worker). Of a job that was not started, because the core woke behind its slot, it
+// is how late that was.
 Result<WakeupErrors> measure_wakeup(const Board& board, Duration how_long) {
   const std::size_t cores = board.cores.size();
   WakeupErrors errors{std::vector<Duration>(cores), std::vector<Duration>(cores), std::vector<Duration>(cores)};
   if (cores == 0 || how_long.ns <= 0) return errors;
 
-  Problem problem;
-  problem.board = board;
-  Schedule schedule;
-  // At least two steps, so that a core sleeps between two starts.
-  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(cores, 2));
-  schedule.clock.hyperperiod = kStep * steps;
-  schedule.clock.ticks = 1000 * steps;
+  const WakeupTable table = wakeup_table(board);
   EmptyHost host;
-  std::vector<StageHost*> hosts;
-  for (std::uint32_t core = 0; core < cores; ++core) {
-    problem.board.cores[core].publish_window = {};
-    problem.stages.emplace_back().name = "wake" + std::to_string(core);
-    schedule.choices.emplace_back().rate = 1;
-    const Tick start = 1000 * static_cast<Tick>(core);
-    schedule.slots.push_back({.stage = core, .job = 0, .cores = {core}, .start = start, .end = start + 500});
-    hosts.push_back(&host);
-  }
-
   DispatchOptions options;
   options.hyperperiods =
-      static_cast<std::uint64_t>(std::max<std::int64_t>(1, how_long.ns / schedule.clock.hyperperiod.ns));
+      static_cast<std::uint64_t>(std::max<std::int64_t>(1, how_long.ns / WakeupTable::hyperperiod.ns));
   std::vector<std::vector<std::int64_t>> samples(cores), publications(cores);
-  for (auto& of_core : samples) of_core.reserve(options.hyperperiods);
-  for (auto& of_core : publications) of_core.reserve(options.hyperperiods);
-  // Each core's dispatcher appends to its own vector only.
-  const auto result = dispatch(problem, schedule, hosts, options, [&](std::size_t core, const JobRecord& record) {
+  std::vector<std::vector<std::pair<TableTime, HostTime>>> behind(cores);  // nominal start, when the core came to it
+  for (std::size_t core = 0; core < cores; ++core) {
+    samples[core].reserve(options.hyperperiods);
+    publications[core].reserve(options.hyperperiods);
+    behind[core].reserve(options.hyperperiods);
+  }
+  // Each core's dispatcher appends to its own vectors only.
+  const auto take = [&](std::size_t core, const JobRecord& record) {
     if (record.actual_start != kNever) samples[core].push_back(record.actual_start - record.nominal_start);
+    if (record.reason == Reason::kSlotOver) behind[core].emplace_back(TableTime{record.nominal_start}, host_now());
     // p is zero here: publication is planned for the end of the slot itself.
     if (record.publication != kNever) publications[core].push_back(record.publication - record.slot_end);
-  });
+  };
+  const auto result = dispatch(table.problem, table.schedule, std::vector<StageHost*>(cores, &host), options, take);
   if (!result) return fail(result.error());
 
+  const TableClock clock{.origin = result->started, .rate = 1};
   for (std::size_t core = 0; core < cores; ++core) {
+    for (const auto& [nominal, came] : behind[core]) samples[core].push_back((came - clock.host(nominal)).ns);
     errors.p999[core] = p999_of(samples[core]);
     errors.publish_p999[core] = p999_of(publications[core]);
     if (!samples[core].empty()) errors.max[core] = {samples[core].back()};

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "fake_host.h"
+#include "scheduler/dispatch/wakeup.h"
 
 namespace takt::sched {
 namespace {
@@ -454,6 +455,32 @@ TEST(RealTime, ABoardWithMoreCoresThanThisMachineStillRuns) {
   EXPECT_NE(result->rights.refused.find("CPU 1000"), std::string::npos) << result->rights.refused;
   for (std::uint32_t stage = 0; stage < 3; ++stage) {
     test::expect_each_job_once(world.table, stage, 5, records.of_stage(stage));
+  }
+}
+
+// A figure of a core is from as many wake-ups on a large board as on a small one, in the same time.
+TEST(MeasureWakeup, WakesEveryCoreAsOftenWhateverTheirNumber) {
+  constexpr std::uint64_t kHyperperiods = 30;
+  for (const std::size_t cores : {1U, 2U, 5U, 12U}) {
+    TableBuilder board(milliseconds(20), cores);
+    for (std::size_t core = 0; core < cores; ++core) board.problem.board.cores[core].cpu = static_cast<int>(core % 2);
+    const WakeupTable table = wakeup_table(board.problem.board);
+    std::vector<FakeHost> hosts(cores);
+    std::vector<StageHost*> stages;
+    for (FakeHost& host : hosts) stages.push_back(&host);
+    std::vector<std::atomic<std::uint64_t>> jobs(cores);
+    const HostTime before = host_now();
+    ASSERT_TRUE(dispatch(table.problem, table.schedule, stages, real_time(kHyperperiods),
+                         [&](std::size_t core, const JobRecord&) { ++jobs[core]; }));
+    EXPECT_GE(host_now() - before, WakeupTable::hyperperiod * (kHyperperiods - 1));
+    for (const auto& of_core : jobs) EXPECT_EQ(of_core, kHyperperiods) << cores;
+    // Each at an instant of its own, and asleep in between.
+    std::set<Tick> starts;
+    for (const Slot& slot : table.schedule.slots) {
+      starts.insert(slot.start);
+      EXPECT_LE(slot.end - slot.start, table.schedule.clock.ticks / 2);
+    }
+    EXPECT_EQ(starts.size(), cores);
   }
 }
 
