@@ -74,6 +74,7 @@ void CoreDispatcher::wake_at(TableTime instant) {
   // Nothing is due in between: who sleeps until then is not behind the table.
   watchdog_.reached(core_, std::max(last_wake_, instant - nanoseconds(1)));
   sleep_until(clock_.host(instant));
+  excuse(clock_.table(host_now()) - instant);
   last_wake_ = std::max(last_wake_, instant);
   watchdog_.reached(core_, last_wake_);
   conclude(instant);
@@ -132,6 +133,13 @@ void CoreDispatcher::hand_over(StageRun& stage, TableTime wake) {
 
 bool CoreDispatcher::holds(const Part& mine) {
   return mine.stage->running() != 0 && mine.stage->busy(mine.part) && !mine.stage->isolation(mine.part).held();
+}
+
+void CoreDispatcher::excuse(Duration stood_still) {
+  if (stood_still <= plan_.problem.board.cores[core_].wakeup_window) return;
+  for (Part& mine : mine_) {
+    if (holds(mine)) mine.late = std::max(mine.late, stood_still);
+  }
 }
 
 void CoreDispatcher::isolate(TableTime wake) {

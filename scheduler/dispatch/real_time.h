@@ -26,7 +26,7 @@ class CoreDispatcher {
   struct Part {
     StageRun* stage;
     int part;
-    Duration late = {};  // its job's release beyond the window for it; zero within the window
+    Duration late = {};  // how long its core's machine stood still before its job's release, or since; zero within w
   };
   // A stage whose jobs this core publishes.
   struct Published {
@@ -46,10 +46,12 @@ class CoreDispatcher {
   void look(StageRun& stage, TableTime wake);
   void advance(StageRun& stage, TableTime wake);
   void hand_over(StageRun& stage, TableTime wake);
+  // This core woke that much later than planned: its workers have not had it either.
+  void excuse(Duration stood_still);
   // Takes the core from workers whose time was over at `wake`.
   void isolate(TableTime wake);
-  // When a worker's time is over: with its job's deadline, but who was released late, because this core's machine stood
-  // still, is not punished for it unless the core is wanted for another job.
+  // When a worker's time is over: with its job's deadline, but who was released late, or kept from working, because
+  // this core's machine stood still, is not punished for it unless the core is wanted for another job.
   [[nodiscard]] static TableTime over(const Part& mine) { return mine.stage->worker_deadline() + mine.late; }
   [[nodiscard]] static bool holds(const Part& mine);
   // Lets workers that lost the core run in its gaps, unless the core is `wanted` for a job.

@@ -115,8 +115,8 @@ class StageRun {
   // because an earlier job is still in flight, by policy, for want of the arena, or refused by the latch. Chooses the
   // variant. `limits` without budget: the policy gives it.
   const JobRecord* start(const Job& job, TableTime publish_at, Duration patience, const Gang::Limits& limits);
-  // Instead of start(), behind latest_start(): the job's final record. It is skipped for that, or because an earlier job
-  // is in flight, and stands in nobody's way.
+  // Instead of start(), behind latest_start(): the job's final record. It is skipped for that, or because an earlier
+  // job is in flight, and stands in nobody's way.
   const JobRecord* pass(const Job& job);
   // Tells the gang's other dispatchers that start() has been called for this job; releases the parts of those that
   // stopped waiting.

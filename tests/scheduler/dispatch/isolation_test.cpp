@@ -140,6 +140,34 @@ TEST(Isolation, WhoIsReleasedLateKeepsItsCore) {
   EXPECT_NE(jobs[1].flags & kFlagDiscarded, 0U);
 }
 
+// Nor has one that was released in time and did not get its core until its slot was over.
+TEST(Isolation, WhomTheMachineKeptFromWorkingKeepsItsCore) {
+  TableBuilder table(milliseconds(20), 1);
+  const std::uint32_t stage = table.stage("stage", 1, milliseconds(1));
+  const std::uint32_t holder = table.stage("holder", 1, milliseconds(1));
+  table.slot(stage, 0, {0}, 0, 4);
+  table.slot(holder, 0, {0}, 1, 2);  // no sound table has it there
+  FakeHost host, holder_host;
+  holder_host.refuse = [](const Job& job) {
+    if (job.number == 1) test::spin(milliseconds(6));  // in the dispatcher's thread, above its workers
+    return true;
+  };
+  host.work = [](const Job&, int) { test::spin(microseconds(1'300)); };
+  for (int tries = 0; tries < 20; ++tries) {
+    Records records;
+    DispatchOptions options;
+    options.hyperperiods = 3;
+    const auto result = test::run(table, {&host, &holder_host}, options, records);
+    ASSERT_TRUE(result) << result.error().message;
+    if (!result->rights.fifo) GTEST_SKIP() << "not granted here: " << result->rights.refused;
+    const auto jobs = records.of_stage(stage);
+    ASSERT_EQ(jobs.size(), 3U);
+    const bool kept = jobs[1].actual_start != kNever && jobs[1].completion > jobs[1].nominal_start + milliseconds(7).ns;
+    if (kept && (jobs[1].flags & kFlagIsolated) == 0) return;
+  }
+  ADD_FAILURE() << "it lost its core in 20 runs";
+}
+
 // But not the core of the next job.
 TEST(Isolation, WhoIsReleasedLateYieldsToTheNextJob) {
   if (kSignalsAreDelayed) GTEST_SKIP() << "this sanitizer delays signals";
