@@ -346,7 +346,7 @@ Trouble origin_of(const RunData& run, const RecordIndex& index, const Trouble& t
   switch (record.job_class) {
     case JobClass::kLateStart: found = trouble_of(run, holder_at(run, index, record, trouble.since)); break;
     case JobClass::kSkipped:
-      if (record.reason == Reason::kSlotOver) origin = holder_of_core(run, index, record).job;
+      if (record.reason == Reason::kSlotOver) found = trouble_of(run, holder_at(run, index, record, trouble.since));
       if (record.reason == Reason::kPreviousRunning) origin = running_before(index, record);
       if (record.reason == Reason::kSkipNext && record.job > 0) origin = index.find(record.stage, record.job - 1);
       break;
