@@ -9,14 +9,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <mutex>
 #include <new>
 #include <optional>
+#include <streambuf>
 #include <thread>
 #include <utility>
 
@@ -54,6 +57,7 @@ static_assert(iox::MAX_SUBSCRIBERS == limits::kSubscribers);
 static_assert(iox::capro::IdString_t::capacity() == limits::kName);
 
 constexpr auto kConnectTimeout = std::chrono::seconds(5);
+constexpr auto kStartTimeout = std::chrono::seconds(20);  // of another RouDi: it reserves and clears its memory
 constexpr auto kPollInterval = std::chrono::milliseconds(2);
 
 template <std::size_t N>
@@ -76,9 +80,81 @@ iox::RouDiConfig_t segment_config(const std::vector<Pool>& pools) {
   return config;
 }
 
+// What the library writes on std::cerr, where nothing of takt writes: raw lines, twice a second when RouDi has died.
+// They are counted instead, and told in one line of takt's own when the last user is gone or the library ends the
+// process.
+class LibraryErrors final : public std::streambuf {
+ public:
+  static LibraryErrors& instance() {
+    static LibraryErrors* const errors = new LibraryErrors;  // never destroyed: threads of the library may write late
+    return *errors;
+  }
+  void enter() {
+    const std::lock_guard lock(mutex_);
+    if (users_++ == 0) terminal_ = std::cerr.rdbuf(this);
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    if (--users_ > 0) return;
+    std::cerr.rdbuf(terminal_);
+    tell();
+  }
+  // Without the lock: of a process that ends.
+  void tell() {
+    if (length_ > 0) ++lines_;  // one without an end
+    if (lines_ > 0) {
+      std::fprintf(stderr,
+                   "takt: iceoryx reported %zu error(s), as it does when RouDi ends before its clients; first: %s\n",
+                   lines_, first_);
+    }
+    lines_ = length_ = 0;
+  }
+
+ protected:
+  int_type overflow(int_type character) override {
+    const char c = traits_type::to_char_type(character);
+    if (!traits_type::eq_int_type(character, traits_type::eof())) xsputn(&c, 1);
+    return traits_type::not_eof(character);
+  }
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    const std::lock_guard lock(mutex_);
+    for (std::streamsize i = 0; i < size; ++i) {
+      if (text[i] == '\n') {
+        lines_ += length_ > 0 ? 1 : 0;
+        length_ = 0;
+        continue;
+      }
+      if (lines_ == 0 && length_ + 1 < sizeof first_) {
+        first_[length_] = text[i];
+        first_[length_ + 1] = '\0';
+      }
+      ++length_;
+    }
+    return size;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::streambuf* terminal_ = nullptr;
+  std::size_t users_ = 0, lines_ = 0, length_ = 0;  // length of the line that is being written
+  char first_[512] = "";
+};
+
+// While RouDi and the runtime start, an error of the library is one of this machine: nothing runs yet.
+std::atomic<bool> starting{false};
+
 // iceoryx ends the process on fatal and severe errors; say why first. Our own checks come before all of them.
 void report_library_error(iox::Error error, const std::function<void()>& callback, iox::ErrorLevel level) {
   if (level == iox::ErrorLevel::MODERATE) return;  // reported as a return value as well
+  LibraryErrors::instance().tell();
+  if (starting) {
+    std::fprintf(
+        stderr,
+        "takt: iceoryx cannot start: %s\n  -> end other programs that use iceoryx, or use the local transport\n",
+        iox::ErrorHandler::toString(error));
+    std::fflush(stderr);
+    std::_Exit(exit_code(Code::kEnvironment));
+  }
   std::fprintf(stderr, "takt: iceoryx reports %s and cannot go on; this process ends\n",
                iox::ErrorHandler::toString(error));
   if (callback) callback();
@@ -91,7 +167,7 @@ void silence_library() {
 }
 
 // RouDi tells its start on std::clog and on the standard output, which belongs to the command (it may be JSON). While
-// one of these lives, what any thread writes there is lost. Errors (std::cerr) pass.
+// one of these lives, what any thread writes there is lost. Errors (std::cerr) are counted apart.
 class QuietStart {
  public:
   QuietStart() : saved_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) {
@@ -128,7 +204,48 @@ const std::string& lock_file() {
   return path;
 }
 
-// RouDi holds this lock as long as it lives; whoever starts a second one is aborted by the library.
+// Held from the look for another RouDi until one's own has its lock, so that of several processes of takt that start at
+// once each finds the one before it running. The library aborts a process that finds RouDi's lock taken, be it only by
+// somebody who looks, as roudi_lock_held() does: looks take place under this lock as well.
+class StartLock {
+ public:
+  static Result<StartLock> take() {
+    const std::string path = std::string(iox::platform::IOX_LOCK_FILE_PATH_PREFIX) + "takt-roudi-start.lock";
+    // Not with O_CREAT alone: in a sticky folder the kernel refuses that for a file of another user.
+    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+      fd = ::open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+      if (fd >= 0) ::fchmod(fd, 0644);  // whatever the umask says: others wait for it, too
+      if (fd < 0 && errno == EEXIST) fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    }
+    if (fd < 0) {
+      return fail(Code::kEnvironment, fmt::format("{}: cannot be opened: {}; remove it", path, std::strerror(errno)));
+    }
+    StartLock lock(fd);
+    const auto deadline = std::chrono::steady_clock::now() + kStartTimeout;
+    while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        return fail(Code::kEnvironment, fmt::format("{}: another process of takt has been starting its RouDi for {} s; "
+                                                    "end it, or use the local transport",
+                                                    path, kStartTimeout.count()));
+      }
+      std::this_thread::sleep_for(kPollInterval);
+    }
+    return lock;
+  }
+  StartLock(StartLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  StartLock& operator=(StartLock&&) = delete;
+  ~StartLock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+ private:
+  explicit StartLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+// RouDi holds this lock as long as it lives; whoever starts a second one is aborted by the library. For the holder of a
+// StartLock.
 Result<bool> roudi_lock_held() {
   const int fd = ::open(lock_file().c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -203,9 +320,15 @@ Status check_no_roudi() {
 Status wait_for_roudi(const PoolPlan& plan) {
   const auto deadline = std::chrono::steady_clock::now() + kConnectTimeout;
   for (;;) {
-    TAKT_ASSIGN(const bool held, roudi_lock_held());
-    if (held && roudi_answers()) break;
-    if (std::chrono::steady_clock::now() > deadline) {
+    // First its socket: a look at the lock could be in the way of a RouDi that starts.
+    const bool late = std::chrono::steady_clock::now() > deadline;
+    bool held = false;
+    if (late || roudi_answers()) {
+      TAKT_ASSIGN(const StartLock look, StartLock::take());
+      TAKT_ASSIGN(held, roudi_lock_held());
+      if (held && roudi_answers()) break;
+    }
+    if (late) {
       return fail(
           Code::kEnvironment,
           held ? "a RouDi holds " + lock_file() + " but does not answer on its socket; restart it"
@@ -266,6 +389,13 @@ struct TopicState {
 
 // Shared by the ports, which keep RouDi and the runtime alive. Destroyed in reverse order of declaration.
 struct Core {
+  struct QuietErrors {
+    QuietErrors() { LibraryErrors::instance().enter(); }
+    ~QuietErrors() { LibraryErrors::instance().leave(); }
+    QuietErrors(const QuietErrors&) = delete;
+    QuietErrors& operator=(const QuietErrors&) = delete;
+  };
+  QuietErrors quiet_errors;  // outlives RouDi and the runtime
   TransportSpec spec;
   PoolPlan plan;
   std::vector<TopicState> topics;
@@ -569,7 +699,10 @@ Result<std::unique_ptr<Transport>> make_iceoryx(TransportSpec spec, PoolPlan pla
   if (spec.topics.empty()) return fail(Code::kConfiguration, "the transport has no topics");
   silence_library();
   TAKT_RETURN_IF_ERROR(check_library());
+  std::optional<StartLock> start;  // until RouDi and this process's runtime stand
   if (role == RouDiRole::kEmbedded) {
+    TAKT_ASSIGN(StartLock taken, StartLock::take());
+    start.emplace(std::move(taken));
     TAKT_RETURN_IF_ERROR(check_no_roudi());
     TAKT_RETURN_IF_ERROR(check_shared_memory(plan));
   } else {
@@ -588,6 +721,8 @@ Result<std::unique_ptr<Transport>> make_iceoryx(TransportSpec spec, PoolPlan pla
   }
   const auto name = iox_string<100>(runtime_name);
   const QuietStart quiet;  // until the first answer: RouDi prints its last line from a thread of its own
+  starting = true;
+  const iox::cxx::GenericRAII started([] {}, [] { starting = false; });
   if (role == RouDiRole::kEmbedded) {
     core->roudi = std::make_unique<EmbeddedRouDi>(core->plan.pools, core->spec.external_clients);
     core->runtime = std::make_unique<iox::runtime::PoshRuntimeSingleProcess>(name);
@@ -606,7 +741,10 @@ Result<std::unique_ptr<Transport>> make_iceoryx(TransportSpec spec, PoolPlan pla
   return std::make_unique<IceoryxTransport>(std::move(core));
 }
 
-Result<bool> roudi_running() { return roudi_lock_held(); }
+Result<bool> roudi_running() {
+  TAKT_ASSIGN(const StartLock look, StartLock::take());
+  return roudi_lock_held();
+}
 
 std::vector<std::string> shared_memory_files() {
   // The segment of chunks is named after the group that may use it.

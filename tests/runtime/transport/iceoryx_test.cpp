@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -51,6 +52,16 @@ int roudi_role(const std::string& chunks) {
     return 1;
   }
   tell("ready");
+  wait_for_parent();
+  return 0;
+}
+
+// Owns a RouDi that starts at this instant of the steady clock; says "ready", or the exit code that its error means.
+int starter_role(const std::string& instant_ns) {
+  const std::chrono::steady_clock::time_point instant{std::chrono::nanoseconds(std::stoll(instant_ns))};
+  std::this_thread::sleep_until(instant);
+  const auto transport = make_transport(plain_spec(Backend::kIceoryxEmbedded));
+  tell(transport ? "ready" : std::to_string(exit_code(transport.error().code)) + " " + transport.error().message);
   wait_for_parent();
   return 0;
 }
@@ -159,6 +170,21 @@ TEST(Iceoryx, ASecondRouDiOfAnotherProcessIsRefused) {
   EXPECT_TRUE(after) << after.error().message;
 }
 
+// The library ends the process that finds RouDi's lock taken, also by one that only looks.
+TEST(Iceoryx, OfTwoThatStartAtOnceOneRunsAndTheOtherSaysWhy) {
+  for (int pair = 0; pair < 8; ++pair) {
+    const auto instant = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    const std::string at = std::to_string(instant.time_since_epoch().count());
+    ChildProcess one({"--start-at", at}), other({"--start-at", at});
+    std::vector<std::string> said{one.line(), other.line()};
+    EXPECT_EQ(one.finish(), 0) << "ended by a signal, pair " << pair;
+    EXPECT_EQ(other.finish(), 0) << "ended by a signal, pair " << pair;
+    std::sort(said.begin(), said.end());
+    EXPECT_EQ(said[1], "ready");
+    EXPECT_THAT(said[0], testing::StartsWith("5 another iceoryx RouDi is running on this machine"));
+  }
+}
+
 TEST(Iceoryx, AfterADeadRouDiTheNextOneStarts) {
   ChildProcess roudi({"--roudi", "1"});
   ASSERT_EQ(roudi.line(), "ready");
@@ -230,6 +256,22 @@ TEST(Iceoryx, ExternalUsesARunningRouDi) {
   EXPECT_EQ(in->location(chunk), published);
   EXPECT_TRUE(filled_with(chunk, 9));
   in->release(chunk);
+}
+
+// The library writes raw lines as often as it misses RouDi: one line of takt's tells of them all.
+TEST(Iceoryx, WhatTheLibraryWritesIsToldInOneLine) {
+  ChildProcess roudi({"--roudi", "1"});
+  ASSERT_EQ(roudi.line(), "ready");
+  auto transport = make_transport(shared_spec(Backend::kIceoryxExternal));
+  ASSERT_TRUE(transport) << transport.error().message;
+  testing::internal::CaptureStderr();
+  roudi.kill();
+  EXPECT_EQ(roudi.finish(), -1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // the library looks for RouDi three times a second
+  transport->reset();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_THAT(said, testing::ContainsRegex("^takt: iceoryx reported [0-9]+ error\\(s\\), as it does when RouDi ends"));
 }
 
 TEST(Iceoryx, ExternalPoolsThatAreTooSmallAreRefusedWithAConfiguration) {
@@ -397,6 +439,7 @@ TEST(IceoryxDeathTest, TheLibrarysReasonIsPrintedBeforeItEndsTheProcess) {
 
 int run_role(const std::string& role, const std::string& argument) {
   if (role == "--roudi") return roudi_role(argument);
+  if (role == "--start-at") return starter_role(argument);
   if (role == "--client") return client_role(argument);
   if (role == "--holder") return holder_role(argument);
   if (role == "--greedy") return greedy_role(argument);
