@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,13 @@ void add_doctor(CLI::App& app, Command& chosen);
 // The command line as given, for "the command that reproduces this".
 void set_command_line(int argc, char** argv);
 const std::string& command_line();
+
+// Two options of a verb that cannot both be meant, and why.
+struct Exclusion {
+  const char *one, *other, *why;
+};
+// For a verb's callback: a usage error (CLI::ParseError) where both options of any were given.
+void refuse_together(const CLI::App& verb, std::initializer_list<Exclusion> exclusions);
 
 // Prints "takt: message" to stderr and returns the exit code of the error.
 int report_error(const Error& error);

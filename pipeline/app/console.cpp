@@ -1,4 +1,5 @@
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -25,10 +26,20 @@ extern "C" void on_signal(int signal) {
 }  // namespace
 
 void set_command_line(int argc, char** argv) {
-  g_command_line = "takt";
+  pipeline::set_program(argc > 0 ? argv[0] : "takt");
+  g_command_line = pipeline::program();
   for (int i = 1; i < argc; ++i) g_command_line += " " + pipeline::shell_quoted(argv[i]);
 }
 const std::string& command_line() { return g_command_line; }
+
+void refuse_together(const CLI::App& verb, std::initializer_list<Exclusion> exclusions) {
+  for (const Exclusion& e : exclusions) {
+    if (verb.get_option(e.one)->count() == 0 || verb.get_option(e.other)->count() == 0) continue;
+    throw CLI::ParseError(
+        std::string(e.one) + " and " + e.other + " cannot both be meant: " + e.why + "; leave one of them out",
+        exit_code(Code::kUsage));
+  }
+}
 
 int report_error(const Error& error) {
   std::fprintf(stderr, "takt: %s\n", error.message.c_str());

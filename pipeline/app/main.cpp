@@ -1,10 +1,12 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <string>
 #include <vector>
 
 #include "pipeline/app/app.h"
+#include "pipeline/report/commands.h"
 #include "runtime/base/suggest.h"
 
 namespace {
@@ -12,6 +14,22 @@ namespace {
 constexpr const char* kExitCodes =
     "Exit codes: 0 ok, 1 gate failed (infeasible, undecided, violated, differs), 2 usage, 3 input, 4 configuration,\n"
     "5 environment, 70 an error of takt itself, 130 interrupted with a partial report.";
+
+// The first word behind the verbs that looks like an option and is none of this verb's; "" where there is none.
+std::string unknown_option(const CLI::App& verb, int argc, char** argv, std::vector<std::string>& known) {
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) known.push_back("-" + name);
+  }
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    if (word == "--") break;
+    if (word.size() < 2 || word[0] != '-' || (word[1] >= '0' && word[1] <= '9') || word[1] == '.') continue;
+    const bool is_long = word[1] == '-';
+    if (std::find(known.begin(), known.end(), is_long ? word : word.substr(0, 2)) == known.end()) return word;
+  }
+  return "";
+}
 
 // CLI11 says only that a subcommand is required; a newcomer wants the nearest word.
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
@@ -23,11 +41,16 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   if (argc > 1 && argv[1][0] != '-' && !known) {
     message = "unknown verb '" + std::string(argv[1]) + "'" + takt::did_you_mean(argv[1], verbs);
   }
-  std::string command = "takt";
+  std::string command = takt::pipeline::program();
   const CLI::App* innermost = &app;
   while (!innermost->get_subcommands().empty()) {
     innermost = innermost->get_subcommands().front();
     command += " " + innermost->get_name();
+  }
+  std::vector<std::string> options;
+  if (const std::string word = unknown_option(*innermost, argc, argv, options); !word.empty()) {
+    const std::string near = takt::nearest_word(word, options);
+    message = "unknown option '" + word + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?");
   }
   std::fprintf(stderr, "takt: %s\n  -> %s --help\n", message.c_str(), command.c_str());
   return 2;

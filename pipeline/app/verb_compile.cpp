@@ -213,7 +213,8 @@ Status run_stage(const Options& options) {
         std::fputs(plan::to_json(*variant.plan).c_str(), stdout);
       } else {
         print(*variant.plan, out);
-        std::printf("  look at it: takt plan show %s\n", pipeline::shell_quoted(out).c_str());
+        std::printf("  look at it: %s plan show %s\n", pipeline::program().c_str(),
+                    pipeline::shell_quoted(out).c_str());
       }
       return {};
     }
@@ -377,7 +378,8 @@ void describe(const Compiled& compiled, const plan::Plan& plan) {
               before.activation_bytes == 0 ? 0.0
                                            : 100 - 100 * static_cast<double>(after.activation_bytes) /
                                                        static_cast<double>(before.activation_bytes));
-  std::printf("  look at it: takt plan show %s\n", pipeline::shell_quoted(compiled.out).c_str());
+  std::printf("  look at it: %s plan show %s\n", pipeline::program().c_str(),
+              pipeline::shell_quoted(compiled.out).c_str());
 }
 
 Status run(const Options& options) {

@@ -171,12 +171,15 @@ Result<int> run_demo(const Options& options) {
   const int code = run_self(
       {"replay", demo.pipeline, demo.drive, "-o", run, "--budgets", schedule.budgets, "--transport", demo.transport});
   std::printf("\nReport:  %s\n", (fs::absolute(run) / "report.html").c_str());
-  std::printf(
-      "Next:\n  takt schedule %s --what-if camera.latency=20ms   # infeasible, with the reason\n"
-      "  takt diff %s %s\n"
-      "  takt profile %s -o budgets.yaml   # 1000 samples per budget\n",
-      pipeline::shell_quoted(demo.pipeline).c_str(), pipeline::shell_quoted(demo.out + "/lockstep-2-cores").c_str(),
-      pipeline::shell_quoted(demo.out + "/lockstep-1-core").c_str(), pipeline::shell_quoted(demo.pipeline).c_str());
+  const std::string takt = "  " + pipeline::program(), file = pipeline::shell_quoted(demo.pipeline);
+  const std::string two = pipeline::shell_quoted(demo.out + "/lockstep-2-cores");
+  const std::string one = pipeline::shell_quoted(demo.out + "/lockstep-1-core");
+  const std::string next = "Next:\n" +  //
+                           takt + " schedule " + file +
+                           " --what-if camera.latency=20ms   # infeasible, with the reason\n" +  //
+                           takt + " diff " + two + " " + one + "\n" +                            //
+                           takt + " profile " + file + " -o budgets.yaml   # 1000 samples per budget\n";
+  std::fputs(next.c_str(), stdout);
   return code;
 }
 

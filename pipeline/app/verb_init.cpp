@@ -49,7 +49,8 @@ Result<pipeline::PipelineDraft> write_admitted_pipeline(const sensors::Rig& rig,
     TAKT_ASSIGN(const Admitted admitted, admit(schedule));
     if (admitted.answer.verdict == sched::Verdict::kFeasible) return draft;
     if (draft.sensors.size() == 1) {
-      draft.notes.push_back("the pipeline does not fit the board: see `takt schedule " + file + "`");
+      draft.notes.push_back("the pipeline does not fit the board: see `" + pipeline::program() + " schedule " +
+                            pipeline::shell_quoted(file) + "`");
       return draft;
     }
     stages = draft.sensors.size() - 1;
@@ -97,10 +98,11 @@ int run(const Options& options) {
     std::printf("wrote %s/rig.yaml, pipeline.yaml, board.yaml; next:\n", options.out.c_str());
     const auto written_at = [&](const char* name) { return pipeline::shell_quoted(options.out + name); };
     const std::string log = pipeline::shell_quoted(options.log);
-    std::printf("  takt rig check %s --rig %s -o %s\n", log.c_str(), written_at("/rig.yaml").c_str(),
+    const char* const takt = pipeline::program().c_str();
+    std::printf("  %s rig check %s --rig %s -o %s\n", takt, log.c_str(), written_at("/rig.yaml").c_str(),
                 written_at("/check").c_str());
-    std::printf("  takt schedule %s\n", written_at("/pipeline.yaml").c_str());
-    std::printf("  takt replay %s %s --lockstep -o %s\n", written_at("/pipeline.yaml").c_str(), log.c_str(),
+    std::printf("  %s schedule %s\n", takt, written_at("/pipeline.yaml").c_str());
+    std::printf("  %s replay %s %s --lockstep -o %s\n", takt, written_at("/pipeline.yaml").c_str(), log.c_str(),
                 written_at("/run").c_str());
     return {};
   };

@@ -130,14 +130,18 @@ void print_info(const std::string& path, const sensors::LogFacts& facts) {
     for (const auto& [key, value] : m.entries) std::printf(" %s=%s", key.c_str(), value.substr(0, 60).c_str());
     std::printf("\n");
   }
-  if (!facts.full) std::printf("\n  sizes, gaps and delays: takt log info --full reads every message\n");
+  if (!facts.full) {
+    std::printf("\n  sizes, gaps and delays (reads every message): %s log info --full %s\n",
+                pipeline::program().c_str(), pipeline::shell_quoted(path).c_str());
+  }
 }
 
 int damaged(const std::string& path, const std::vector<sensors::LogProblem>& problems) {
   if (problems.empty()) return 0;
-  std::fprintf(stderr, "takt: %s is damaged in %zu place(s), first: %s at byte %llu\n  -> takt log doctor %s\n",
+  std::fprintf(stderr, "takt: %s is damaged in %zu place(s), first: %s at byte %llu\n  -> %s log doctor %s\n",
                path.c_str(), problems.size(), problems.front().kind.c_str(),
-               static_cast<unsigned long long>(problems.front().offset), pipeline::shell_quoted(path).c_str());
+               static_cast<unsigned long long>(problems.front().offset), pipeline::program().c_str(),
+               pipeline::shell_quoted(path).c_str());
   return exit_code(Code::kInput);
 }
 
@@ -188,7 +192,8 @@ int doctor(const Options& options) {
     std::printf("%s: %s, %llu messages can be read\n", options.log.c_str(),
                 facts->problems.empty() ? "sound" : "damaged", static_cast<unsigned long long>(facts->messages));
     if (!facts->problems.empty())
-      std::printf("  -> takt log recover %s -o mended.mcap\n", pipeline::shell_quoted(options.log).c_str());
+      std::printf("  -> %s log recover %s -o mended.mcap\n", pipeline::program().c_str(),
+                  pipeline::shell_quoted(options.log).c_str());
   }
   return facts->problems.empty() ? 0 : exit_code(Code::kInput);
 }

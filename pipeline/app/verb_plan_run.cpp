@@ -285,6 +285,9 @@ void order_like(std::vector<exec::TracedTensor>& tensors, const std::vector<exec
 Status diff(const DiffOptions& options) {
   TAKT_ASSIGN(Side a, side_of(options.a, options.inputs));
   TAKT_ASSIGN(Side b, side_of(options.b, options.inputs));
+  if (a.folder && b.folder && !options.inputs.empty()) {
+    return fail(Code::kUsage, "--input feeds a plan, and both sides are folders of tensors: leave it out");
+  }
   narrow_like(a.tensors, b.tensors);
   narrow_like(b.tensors, a.tensors);
   if (a.folder && !b.folder) order_like(a.tensors, b.tensors);

@@ -181,6 +181,13 @@ int run(const Options& options) {
     if (const Status fits = check_earlier(*config, *loaded); !fits) return report_error(fits.error());
     earlier = *std::move(loaded);
   }
+  if (const std::string lacking = pipeline::cores_not_here(config->problem.board); !lacking.empty()) {
+    std::fprintf(
+        stderr,
+        "takt: board '%s' (%s) has cores that this machine does not give: %s; what belongs there is measured on "
+        "others\n  -> profile on that board, or name a board file of this machine in the pipeline\n",
+        config->problem.board.name.c_str(), config->board_file.c_str(), lacking.c_str());
+  }
   pipeline::ProfileOptions profile_options = options.profile;
   profile_options.stop = &interrupted();
   if (!options.beside.empty()) {
@@ -256,7 +263,11 @@ void add_profile(CLI::App& app, Command& chosen) {
       ->check(number_in(1, 10))
       ->capture_default_str();
   verb->add_flag("-q,--quiet", options->quiet, "print nothing");
-  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+  verb->callback([options, verb, &chosen] {
+    refuse_together(*verb, {{"--against", "--out", "budgets are judged, none are written"},
+                            {"--against", "--margin", "budgets of the file are judged, which have their own"}});
+    chosen = [options] { return run(*options); };
+  });
 }
 
 }  // namespace takt::app

@@ -546,7 +546,10 @@ int run(const Options& options) {
       return faults == nullptr ? code : tell_faults(check_faults(*faults, problem, &*data, code), options.quiet);
     }
     folder_made->keep();
-    if (!options.save_digests.empty()) {
+    if (!options.save_digests.empty() && (data->interrupted || view.seek)) {
+      std::fprintf(stderr, "takt: %s: not written, this pass covers a part of the run alone\n",
+                   options.save_digests.c_str());
+    } else if (!options.save_digests.empty()) {
       if (const Status saved = pipeline::save_digests(*data, options.save_digests); !saved) {
         return report_error(saved.error());
       }
@@ -606,13 +609,10 @@ void add_replay(CLI::App& app, Command& chosen) {
                    "do to the run what this file says (configs/faults), and judge whether it bears that as expected: "
                    "exit code 0 or 1");
   verb->add_flag(
-          "--baselines", options->baselines,
-          "real time: then run the same stages on the same drive and cores without the table, event-driven (FIFO, "
-          "EDF) and in epochs, all at 1.0, 1.2 and 2.0 times their CPU time, 10 s of the log at most each; the "
-          "report sets them beside the table and the simulation. Of a pipeline with modes: in its first one, alone")
-      ->excludes("--lockstep")
-      ->excludes("--rate")
-      ->excludes("--faults");
+      "--baselines", options->baselines,
+      "real time: then run the same stages on the same drive and cores without the table, event-driven (FIFO, "
+      "EDF) and in epochs, all at 1.0, 1.2 and 2.0 times their CPU time, 10 s of the log at most each; the "
+      "report sets them beside the table and the simulation. Of a pipeline with modes: in its first one, alone");
   verb->add_option("--topics", options->view.topics,
                    "only sensors whose topic matches this shell pattern (repeatable); stages run without the others");
   verb->add_option("--exclude", options->view.exclude, "no sensors whose topic matches (repeatable)");
@@ -634,13 +634,7 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("--reproduce", options->reproduce,
                    "repeat the decisions of the run in this folder, in virtual time: the same bytes, whatever overran, "
                    "was skipped or came late there; exit 1 when they differ")
-      ->check(CLI::ExistingDirectory)
-      ->excludes("--gang")
-      ->excludes("--faults")
-      ->excludes("--what-if")
-      ->excludes("--baselines")
-      ->excludes("--duration")
-      ->excludes("--rate");
+      ->check(CLI::ExistingDirectory);
   verb->add_option("--save-digests", options->save_digests, "write the output digests of this run into this file");
   verb->add_flag("--require-judged", options->require_judged, "exit 1 when deadlines could not be judged");
   verb->add_flag("--watch-nan", options->watch,
@@ -653,7 +647,24 @@ void add_replay(CLI::App& app, Command& chosen) {
       "Keys on a terminal: left and right seek by 5 s (a new pass: stages begin without state, results go into\n"
       "OUT/pass-N), q ends with a report of the part that ran. With --lockstep, space pauses and goes on, and right\n"
       "steps one hyperperiod while paused; real time cannot be paused, because its table is bound to the clock.");
-  verb->callback([options, &chosen] {
+  verb->callback([options, verb, &chosen] {
+    constexpr const char* kAsItWas = "a run is repeated as its table and its records have it";
+    refuse_together(*verb,
+                    {{"--rate", "--lockstep", "virtual time runs as fast as the machine can"},
+                     {"--require-judged", "--lockstep", "in virtual time deadlines are never judged"},
+                     {"--baselines", "--lockstep", "other ways to schedule are measured in real time"},
+                     {"--baselines", "--rate", "other ways to schedule are measured at the speed of the drive"},
+                     {"--baselines", "--faults", "other ways to schedule are compared on a run without faults"},
+                     {"--baselines", "--reproduce", "a run that is repeated takes virtual time"},
+                     {"--reproduce", "--rate", "a run that is repeated takes virtual time"},
+                     {"--reproduce", "--duration", "a run that is repeated is as long as it was"},
+                     {"--reproduce", "--faults", "the run's own faults are done to it again"},
+                     {"--reproduce", "--digests", "the outputs are compared with those of the run that is repeated"},
+                     {"--reproduce", "--gang", kAsItWas},
+                     {"--reproduce", "--what-if", kAsItWas},
+                     {"--reproduce", "--budgets", kAsItWas},
+                     {"--reproduce", "--seed", kAsItWas},
+                     {"--reproduce", "--nodes", kAsItWas}});
     options->lockstep = options->lockstep || !options->reproduce.empty();
     chosen = [options] { return run(*options); };
   });

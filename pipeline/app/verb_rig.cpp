@@ -64,7 +64,8 @@ int ego(const Options& options) {
     if (estimate.failed > 0) {
       std::printf("! %zu sweep(s) could not be registered; the motion of the one before was kept\n", estimate.failed);
     }
-    std::printf("next: takt init %s -o my_rig\n", pipeline::shell_quoted(options.out).c_str());
+    std::printf("next: %s init %s -o my_rig\n", pipeline::program().c_str(),
+                pipeline::shell_quoted(options.out).c_str());
     return {};
   };
   const Status status = work();

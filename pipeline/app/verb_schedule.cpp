@@ -19,6 +19,7 @@
 #include "pipeline/assembly/board_bundle.h"
 #include "pipeline/assembly/environment.h"
 #include "pipeline/assembly/run_tables.h"
+#include "pipeline/report/commands.h"
 #include "pipeline/report/schedule_html.h"
 #include "runtime/base/file.h"
 #include "runtime/base/suggest.h"
@@ -423,6 +424,15 @@ Status replay_certificate(const sched::Problem& problem, const Options& options)
 
 // A bundle holds its own problems: nothing else is read.
 int check_board_bundle(const Options& options) {
+  const ScheduleOptions& of_pipeline = options.schedule;
+  for (const auto& [given, option] :
+       {std::pair{!of_pipeline.budgets.empty(), "--budgets"}, std::pair{!of_pipeline.what_if.empty(), "--what-if"},
+        std::pair{!of_pipeline.models.empty(), "--model"}, std::pair{!of_pipeline.board.empty(), "--board"},
+        std::pair{!options.target.empty(), "--target"}}) {
+    if (!given) continue;
+    return report_error(
+        {Code::kUsage, options.check + " is a bundle, which holds its own problem: leave out " + option});
+  }
   if (!options.schedule.pipeline.empty()) {
     return report_error({Code::kUsage, options.check + " is a bundle, which holds its own problem: leave out " +
                                            options.schedule.pipeline});
@@ -480,7 +490,8 @@ int run(const Options& options) {
     }
     return report_error({Code::kUsage, options.check.empty()
                                            ? "a pipeline or problem file is needed, for example "
-                                             "configs/pipelines/sim.yaml\n  -> takt schedule --help"
+                                             "configs/pipelines/sim.yaml\n  -> " +
+                                                 pipeline::program() + " schedule --help"
                                            : options.check + " is no bundle; a certificate is replayed against the "
                                                              "pipeline that it is about: name that as well"});
   }
@@ -611,17 +622,24 @@ void add_schedule(CLI::App& app, Command& chosen) {
   verb->add_option("--certificate", options->certificate,
                    "write the proof of an infeasible pipeline to this file (one table, no modes)")
       ->check(file_name());
-  CLI::Option* check = verb->add_option("--check", options->check,
-                                        "no search: replay a certificate against this pipeline (one table, no modes); "
-                                        "or, without a pipeline, check a bundle and say what is in it")
-                           ->check(file_name());
-  for (const char* other :
-       {"--html", "--bundle", "--certificate", "--scale", "--baseline", "--time", "--seed", "--nodes"}) {
-    check->excludes(verb->get_option(other));
-  }
-  target->excludes(verb->get_option("--bundle"));  // boards run graphs on their cores
-  verb->get_option("pipeline")->required(false);   // a bundle is checked by itself
-  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+  verb->add_option("--check", options->check,
+                   "no search: replay a certificate against this pipeline (one table, no modes); "
+                   "or, without a pipeline, check a bundle and say what is in it")
+      ->check(file_name());
+  verb->get_option("pipeline")->required(false);  // a bundle is checked by itself
+  verb->callback([options, verb, &chosen] {
+    constexpr const char* kNoSearch = "what is checked is in the file, nothing is searched";
+    refuse_together(*verb, {{"--check", "--html", kNoSearch},
+                            {"--check", "--bundle", kNoSearch},
+                            {"--check", "--certificate", kNoSearch},
+                            {"--check", "--scale", kNoSearch},
+                            {"--check", "--baseline", kNoSearch},
+                            {"--check", "--time", kNoSearch},
+                            {"--check", "--seed", kNoSearch},
+                            {"--check", "--nodes", kNoSearch},
+                            {"--target", "--bundle", "boards run the graphs of a bundle on their cores"}});
+    chosen = [options] { return run(*options); };
+  });
 }
 
 }  // namespace takt::app

@@ -386,6 +386,22 @@ const char* name_of(Beside beside) {
   return "";
 }
 
+std::string cores_not_here(const sched::Board& board) {
+  cpu_set_t before;
+  CPU_ZERO(&before);
+  if (sched_getaffinity(0, sizeof before, &before) != 0) return "";
+  std::string out;
+  for (const sched::Core& core : board.cores) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    if (core.cpu < CPU_SETSIZE) CPU_SET(static_cast<unsigned>(core.cpu), &one);  // an empty set is refused
+    if (sched_setaffinity(0, sizeof one, &one) == 0) continue;
+    out += (out.empty() ? "" : ", ") + core.name + " (CPU " + std::to_string(core.cpu) + ")";
+  }
+  sched_setaffinity(0, sizeof before, &before);
+  return out;
+}
+
 Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOptions& options) {
   TAKT_RETURN_IF_ERROR(check_devices(config));
   Profile profile;

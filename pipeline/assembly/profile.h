@@ -76,6 +76,10 @@ struct Profile {
   std::string refused;  // real-time rights that were refused, in words
 };
 
+// The board's cores that no thread of this process may run on, "core4 (CPU 4), core5 (CPU 5)"; "" where it has them
+// all.
+std::string cores_not_here(const sched::Board& board);
+
 // kInterrupted when stopped; kEnvironment when a device refused a job or was lost; kConfiguration where a budget has
 // segments on units and the stage runs on the cores.
 Result<Profile> profile_stages(const PipelineConfig& config, const ProfileOptions& options);

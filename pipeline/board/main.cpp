@@ -3,6 +3,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <new>
 #include <string>
 
 #include "pipeline/assembly/bundle_config.h"
@@ -86,8 +87,8 @@ Result<int> run(const Options& options) {
   }
   TAKT_ASSIGN(pipeline::RunData data, pipeline::run_pipeline(pipeline.config, pipeline.modes, run_options));
   data.run_folder = options.out;
-  data.command = "takt-board " + pipeline::shell_quoted(options.bundle) + " " + pipeline::shell_quoted(options.log) +
-                 " -o " + pipeline::shell_quoted(options.out);
+  data.command = pipeline::program() + " " + pipeline::shell_quoted(options.bundle) + " " +
+                 pipeline::shell_quoted(options.log) + " -o " + pipeline::shell_quoted(options.out);
   TAKT_ASSIGN(const Digest digest, digest_file(options.bundle));
   data.inputs.push_back({"bundle", options.bundle, digest});
   // What it was made of: takt replay --reproduce tells by these that it has the same.
@@ -104,6 +105,7 @@ Result<int> run(const Options& options) {
 
 int main_of(int argc, char** argv) {
   Options options;
+  pipeline::set_program(argc > 0 ? argv[0] : "takt-board");
   CLI::App app("Runs a bundle (takt schedule --bundle) over a log", "takt-board");
   app.add_option("bundle", options.bundle, "tables, plans, parameters: what takt schedule --bundle wrote")->required();
   app.add_option("log", options.log, "the drive (MCAP)")->required();
@@ -121,7 +123,7 @@ int main_of(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    std::fprintf(stderr, "takt-board: %s\n  -> takt-board --help\n", error.what());
+    std::fprintf(stderr, "takt-board: %s\n  -> %s --help\n", error.what(), pipeline::program().c_str());
     return exit_code(Code::kUsage);
   }
   std::signal(SIGINT, [](int) { stopped = true; });
@@ -135,4 +137,12 @@ int main_of(int argc, char** argv) {
 }  // namespace
 }  // namespace takt::board
 
-int main(int argc, char** argv) { return takt::board::main_of(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return takt::board::main_of(argc, argv);
+  } catch (const std::bad_alloc&) {
+    // Sizes that a file declares are bounded, but this board or its limits (ulimit) may have less.
+    std::fputs("takt-board: out of memory\n  -> more memory for this process, or a smaller bundle\n", stderr);
+    return takt::exit_code(takt::Code::kEnvironment);
+  }
+}

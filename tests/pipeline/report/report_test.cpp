@@ -249,6 +249,12 @@ TEST(Commands, RepeatTheRunAsItWas) {
   };
   EXPECT_EQ(lines(),
             (std::vector<std::string>{run.command, again, "takt report 'a run'", "takt diff 'a run' OTHER_RUN"}));
+  // By the program that made it, wherever that lies.
+  const std::string lies = "'/my builds/takt'";
+  run.command.replace(0, 4, lies);
+  EXPECT_EQ(lines(), (std::vector<std::string>{run.command, lies + again.substr(4), lies + " report 'a run'",
+                                               lies + " diff 'a run' OTHER_RUN"}));
+  run.command.replace(0, lies.size(), "takt");
   run.mode = "lockstep";
   EXPECT_EQ(lines()[1], "takt report 'a run'") << "the command itself gives the same bytes";
   run.sought = true;
