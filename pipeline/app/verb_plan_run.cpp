@@ -163,7 +163,7 @@ Status watch(const std::shared_ptr<const plan::Plan>& plan, const std::vector<st
   for (std::size_t i = 0; i < inputs.size(); ++i) std::ranges::copy(inputs[i], buffers.input(i).begin());
   TAKT_RETURN_IF_ERROR(session->watch(true));
   session->run();
-  if (const auto& found = session->first_non_finite()) return fail(Code::kGate, exec::to_string(*found, *plan));
+  if (const auto found = session->first_non_finite()) return fail(Code::kGate, exec::to_string(*found, *plan));
   std::printf("every value of every step is finite\n");
   return {};
 }

@@ -498,7 +498,7 @@ class Run {
       TAKT_RETURN_IF_ERROR(add_input("model " + stages_[s].name, model->file));
     }
     data_.plans.push_back(plan_info(static_cast<std::uint32_t>(s), model, *session, created_.counts[s]));
-    if (const auto& found = session->first_non_finite()) {
+    if (const auto found = session->first_non_finite()) {
       options_.non_finite(stages_[s].name, *found, session->plan());
     }
     return {};

@@ -38,7 +38,8 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Pla
                                         std::to_string(placement.arena.size()));
   }
   std::unique_ptr<Session> session(new Session);
-  session->plan_ = plan;
+  session->plan_ = std::move(plan);
+  const plan::Plan& ours = *session->plan_;
   session->device_ = &device;
   if (placement.arena.empty()) {
     TAKT_ASSIGN(session->owned_, device.allocate(d.arena_bytes));
@@ -51,13 +52,13 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Pla
     session->arena_ = placement.arena.data();
   }
   if (placement.state) {
-    TAKT_RETURN_IF_ERROR(placement.state->accepts(*plan, device));
+    TAKT_RETURN_IF_ERROR(placement.state->accepts(ours, device));
     session->state_ = placement.state;
   } else {
-    TAKT_ASSIGN(session->state_, StateStore::create(plan, device));
+    TAKT_ASSIGN(session->state_, StateStore::create(session->plan_, device));
   }
   for (std::size_t i = 0; i < d.sections.size(); ++i) {
-    TAKT_ASSIGN(session->weights_.emplace_back(), device.constants(plan->section(i)));
+    TAKT_ASSIGN(session->weights_.emplace_back(), device.constants(ours.section(i)));
   }
 
   session->inputs_.resize(d.inputs.size());
@@ -93,7 +94,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Pla
     }
     // A condition is known only where the one around it holds.
     std::reverse(conditions[i].begin(), conditions[i].end());
-    calls.push_back({&plan->kernel(i), d.steps[i].params.data(), operands[i], conditions[i]});
+    calls.push_back({&ours.kernel(i), d.steps[i].params.data(), operands[i], conditions[i]});
   }
   TAKT_ASSIGN(session->recording_, device.record(calls, next + d.states.size(), placement.segments));
   TAKT_ASSIGN(session->end_, device.event());
@@ -209,10 +210,7 @@ Status Session::watch(bool on) {
   return {};
 }
 
-const std::optional<NonFinite>& Session::first_non_finite() const {
-  static const std::optional<NonFinite> nothing;
-  return watch_ != nullptr ? watch_->first : nothing;
-}
+std::optional<NonFinite> Session::first_non_finite() const { return watch_ != nullptr ? watch_->first : std::nullopt; }
 
 Status Session::set_budget(std::span<const Duration> worst_case, Duration job) {
   if (!worst_case.empty() && worst_case.size() != steps()) {

@@ -130,7 +130,7 @@ class Session {
   // time.
   Status watch(bool on);
   // The first one since then.
-  [[nodiscard]] const std::optional<NonFinite>& first_non_finite() const;
+  [[nodiscard]] std::optional<NonFinite> first_non_finite() const;
 
  private:
   // The binding table: inputs, outputs, states as published, states as written by this job.

@@ -9,7 +9,7 @@ namespace takt::exec {
 Result<std::shared_ptr<StateStore>> StateStore::create(std::shared_ptr<const plan::Plan> plan, device::Device& device) {
   std::shared_ptr<StateStore> store(new StateStore);
   const plan::Description& d = plan->description();
-  store->plan_ = plan;
+  store->plan_ = std::move(plan);
   store->device_ = &device;
   if (d.states.empty()) return store;
   if (!device.properties().callers_run) store->blocks_ = 3;
@@ -25,7 +25,7 @@ Result<std::shared_ptr<StateStore>> StateStore::create(std::shared_ptr<const pla
       at += round_up(state.bytes, plan::kAlignment);
     }
     if (state.initial != plan::kNone) {
-      TAKT_ASSIGN(tensor.initial, device.constants(plan->section(state.initial)));
+      TAKT_ASSIGN(tensor.initial, device.constants(store->plan_->section(state.initial)));
     }
   }
   TAKT_ASSIGN(store->event_, device.event());

@@ -71,7 +71,7 @@ TEST(Watch, KeepsTheFirstOneAndItsRunWhateverTheNumberOfWorkers) {
   std::thread other(worker, 1);
   worker(0);
   other.join();
-  const auto& found = w.session->first_non_finite();
+  const auto found = w.session->first_non_finite();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->run, 4U);
   EXPECT_EQ(found->step, 1U);
