@@ -100,9 +100,6 @@ struct Admitted {
 // check the table; with modes, every mode's and every change between them.
 Result<Admitted> admit(const ScheduleOptions& options);
 
-// kUsage: what `option` asks of a pipeline has no meaning for one with modes; says what to do.
-Error about_one_table(const pipeline::PipelineConfig& config, const std::string& option);
-
 // The folder that holds configs/ and replay_data/: beside the executable's build folder, or TAKT_HOME.
 Result<std::string> shipped_folder();
 

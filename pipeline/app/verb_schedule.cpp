@@ -364,6 +364,12 @@ void write_bundle_of(Outputs& outputs, const pipeline::PipelineConfig& config,
   }
 }
 
+// What `option` asks of a pipeline has no meaning for one with modes.
+Error about_one_table(const pipeline::PipelineConfig& config, const std::string& option) {
+  return {Code::kUsage, "'" + config.name + "' has modes, and " + option + " is about one table\n  -> ask a copy of " +
+                            config.file + " without 'modes' (and without stages that degrade to a mode)"};
+}
+
 // Every mode, every permitted change.
 int run_modes(const Asked& asked, const Options& options) {
   const sched::ModeSet& set = *asked.config.modes;
@@ -575,11 +581,6 @@ void add_schedule_options(CLI::App& verb, ScheduleOptions& options, bool positio
       ->check(count_in(0, std::numeric_limits<std::uint64_t>::max()));
   verb.add_option("--nodes", options.nodes, "limit of the search in positions tried: the answer is the same everywhere")
       ->check(count_in(1, std::numeric_limits<std::uint64_t>::max()));
-}
-
-Error about_one_table(const pipeline::PipelineConfig& config, const std::string& option) {
-  return {Code::kUsage, "'" + config.name + "' has modes, and " + option + " is about one table\n  -> ask a copy of " +
-                            config.file + " without 'modes' (and without stages that degrade to a mode)"};
 }
 
 Result<Admitted> admit(const ScheduleOptions& options) {
