@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "pipeline/app/app.h"
@@ -107,6 +108,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     // Sizes that a file declares are bounded, but this machine or its limits (ulimit) may have less.
     std::fputs("takt: out of memory\n  -> more memory for this process, or a smaller input\n", stderr);
-    return 5;
+  } catch (const std::system_error& error) {  // a thread that the system refuses
+    std::fprintf(stderr, "takt: the system refuses: %s\n  -> look at the limits of this process (ulimit -a)\n",
+                 error.what());
   }
+  return 5;
 }

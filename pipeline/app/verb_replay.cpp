@@ -593,7 +593,7 @@ void add_replay(CLI::App& app, Command& chosen) {
   verb->add_option("log", options->log, "the drive (MCAP)")->required();
   verb->add_option("-o,--out", options->out, "run folder")->required();
   verb->add_flag("--lockstep", options->lockstep, "virtual time: as fast as the machine can, deadlines NOT JUDGED");
-  verb->add_option("--rate", options->rate, "real time: speed; any other than 1 is NOT JUDGED")
+  verb->add_option("--rate", options->rate, "real time, so not with --lockstep: speed; any other than 1 is NOT JUDGED")
       ->check(number_in(0.01, 100))
       ->capture_default_str();
   verb->add_option("--start", options->view.start,
@@ -635,8 +635,10 @@ void add_replay(CLI::App& app, Command& chosen) {
                    "repeat the decisions of the run in this folder, in virtual time: the same bytes, whatever overran, "
                    "was skipped or came late there; exit 1 when they differ")
       ->check(CLI::ExistingDirectory);
-  verb->add_option("--save-digests", options->save_digests, "write the output digests of this run into this file");
-  verb->add_flag("--require-judged", options->require_judged, "exit 1 when deadlines could not be judged");
+  verb->add_option("--save-digests", options->save_digests,
+                   "write the output digests of this run, if it is a whole one, into this file");
+  verb->add_flag("--require-judged", options->require_judged,
+                 "exit 1 when deadlines could not be judged; not with --lockstep, which never judges them");
   verb->add_flag("--watch-nan", options->watch,
                  "watch what compiled networks compute: the first NaN or infinity of each stage, exit 1 (slow)");
   verb->add_flag("--supervise", options->supervise,

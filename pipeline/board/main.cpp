@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "pipeline/assembly/bundle_config.h"
 #include "pipeline/assembly/runner.h"
@@ -143,6 +144,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     // Sizes that a file declares are bounded, but this board or its limits (ulimit) may have less.
     std::fputs("takt-board: out of memory\n  -> more memory for this process, or a smaller bundle\n", stderr);
-    return takt::exit_code(takt::Code::kEnvironment);
+  } catch (const std::system_error& error) {  // a thread that the system refuses
+    std::fprintf(stderr, "takt-board: the system refuses: %s\n  -> look at the limits of this process (ulimit -a)\n",
+                 error.what());
   }
+  return takt::exit_code(takt::Code::kEnvironment);
 }

@@ -115,7 +115,7 @@ TEST_F(Board, SaysWhatItCannotRunAndHowItIsCalled) {
   const Answer usage = board({});
   EXPECT_EQ(usage.code, 2);
   EXPECT_EQ(usage.err.rfind("takt-board: ", 0), 0U) << usage.err;
-  EXPECT_THAT(usage.err, HasSubstr("-> takt-board --help"));
+  EXPECT_THAT(usage.err, HasSubstr("takt-board --help"));
   const Answer help = board({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.out, HasSubstr("Exit codes: 0 ok, 1 gate failed"));
@@ -126,6 +126,19 @@ TEST_F(Board, RunsOverIceoryxInRealTime) {
   EXPECT_EQ(answer.code, 0) << answer.out << answer.err;
   EXPECT_TRUE(std::filesystem::exists(path("run/records.mcap")));
   EXPECT_TRUE(std::filesystem::exists(path("run/run.json")));
+}
+
+TEST_F(Board, TooLittleMemoryIsAnEnvironmentError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's shadow memory is larger than any limit";
+#endif
+  std::ofstream(path("large.bundle")) << "TAKT";
+  std::filesystem::resize_file(path("large.bundle"), 600 << 20);
+  const Answer answer = finish(start({"-c", "ulimit -v 300000; exec \"$0\" \"$1\" \"$2\" -o \"$3\"", TAKT_BOARD,
+                                      path("large.bundle"), kDrive, path("run")},
+                                     "/bin/sh"));
+  EXPECT_EQ(answer.code, 5) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("takt-board: out of memory\n  -> "));
 }
 
 TEST_F(Board, RefusesWhatIsNoWholeBundle) {

@@ -254,6 +254,16 @@ TEST_F(Schedule, ChecksABundleAndSaysWhatIsInIt) {
   }
   EXPECT_THAT(yes.out, HasSubstr(bundle->modes[1].schedule.hash().hex()));
   EXPECT_THAT(takt({"schedule", "--check", file, "--json"}).out, HasSubstr("\"accepted\": \"bundle\""));
+  // What is of a pipeline would do nothing to it.
+  for (const auto& [option, value] :
+       {std::pair{"--what-if", std::string("fusion.rate=10")}, std::pair{"--budgets", path("b.yaml")},
+        std::pair{"--model", std::string("camera=m.onnx")},
+        std::pair{"--board", kRoot + "/configs/boards/orin_nx.yaml"},
+        std::pair{"--target", std::string("cuda:sm_87")}}) {
+    const Answer refused = takt({"schedule", "--check", file, option, value});
+    EXPECT_EQ(refused.code, 2) << option;
+    EXPECT_THAT(refused.err, HasSubstr(std::string("is a bundle, which holds its own problem: leave out ") + option));
+  }
   std::string bytes = slurp(file);
   bytes[bytes.size() / 2] ^= 1;
   std::ofstream(file, std::ios::binary) << bytes;
