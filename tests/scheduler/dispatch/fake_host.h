@@ -169,6 +169,17 @@ class FakeHost : public StageHost {
   std::array<std::uint64_t, kCells> second_{};
 };
 
+// The first job behind job 0 of those it is asked about: a machine that stands still may skip any.
+struct Victim {
+  bool is(const Job& job) {
+    std::uint64_t none = 0;
+    number.compare_exchange_strong(none, job.number);
+    return job.number > 0 && job.number == number;
+  }
+  [[nodiscard]] std::string name(const std::string& stage) const { return stage + "#" + std::to_string(number); }
+  std::atomic<std::uint64_t> number{0};
+};
+
 // Collects records; a lock is fine here, the recorder of a real run has a ring per core.
 class Records {
  public:

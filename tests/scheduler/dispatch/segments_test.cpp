@@ -17,6 +17,7 @@ using test::real_time;
 using test::Records;
 using test::spin;
 using test::TableBuilder;
+using test::Victim;
 
 Segment on_cores(Duration time) { return {.unit = {}, .time = time, .guard = {}, .mutexes = {}}; }
 Segment on(std::uint32_t unit, Duration time, Duration guard = {}) {
@@ -118,16 +119,6 @@ class UnitHost : public StageHost {
   Job job_;
   HostTime begun_;
   Duration works_;
-};
-
-// The first job behind job 0 that comes to the unit: a machine that stands still may skip any.
-struct Victim {
-  bool is(const Job& job) {
-    if (number == 0 && job.number > 0) number = job.number;
-    return job.number > 0 && job.number == number;
-  }
-  [[nodiscard]] std::string name(const std::string& stage) const { return stage + "#" + std::to_string(number); }
-  std::atomic<std::uint64_t> number{0};
 };
 
 // camera and lidar use one unit, from a core each (or lidar from both); beside works on core 0 while the camera's job
