@@ -19,7 +19,8 @@ class PhaseFollower {
   PhaseFollower(const sched::Problem& problem, const ClockMap<TableDomain, SensorDomain>& sensor_from_table,
                 std::vector<Duration> hyperperiods = {});
 
-  // A job has latched a sample of the reference with this stamp. Any dispatcher thread.
+  // A job has latched a sample of the reference with this stamp, or it was seen to have arrived at a boundary at which
+  // what jobs latched would be silence. Any dispatcher thread.
   void latched(SensorTime stamp);
   // Of a hyperperiod behind one of a locked mode, when all jobs before it have latched. One thread at a time, in order.
   // A locked mode that is entered anew is followed anew, from the first correction on.

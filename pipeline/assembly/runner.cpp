@@ -309,25 +309,25 @@ class Run {
         std::make_unique<Feeder>(*log_, rig_, assembly_.feeds, context_.run, longest_turn(modes_), gate_);
     context_.feeder = assembly_.feeder.get();
     if (phase_ && control_) {
-      const SensorFeed* const reference = feed_of_[config_.problem.phase_lock->sensor];
-      control_->reference_lost = [this, reference,
-                                  seen_in = modes_that_read(config_.problem, modes_)](const sched::Turn& next) {
-        if (reference != nullptr && !seen_in[next.mode]) look_at_reference(next, *reference);
+      control_->reference_lost = [this, seen_in = modes_that_read(config_.problem, modes_)](const sched::Turn& next) {
+        if (!seen_in[next.mode] || phase_->silent(next)) look_at_reference(next);
         return phase_->silent(next);
       };
     }
   }
 
-  // In a mode in which no job does: what has arrived by the boundary is told to the follower, so that it sees the
-  // reference come back. Virtual time waits for the feeder, real time takes what is there.
-  void look_at_reference(const sched::Turn& next, const SensorFeed& reference) {
+  // Where no job of the mode does, or those that do latch nothing, as their worker has not come back: what has arrived
+  // by the boundary is told to the follower. Virtual time waits for the feeder, real time takes what is there.
+  void look_at_reference(const sched::Turn& next) {
+    const SensorFeed* const reference = feed_of_[config_.problem.phase_lock->sensor];
+    if (reference == nullptr) return;
     const SensorTime now = context_.sensor_from_table.map_unchecked(next.begin);
     context_.feeder->want(now);
     while (options_.lockstep && context_.feeder->watermark() < now &&
            (context_.stop == nullptr || !context_.stop->load())) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-    if (const auto stamp = reference.trail.newest(now)) phase_->latched(*stamp);
+    if (const auto stamp = reference->trail.newest(now)) phase_->latched(*stamp);
   }
 
   // Recorder's thread.
@@ -377,7 +377,12 @@ class Run {
     out.stop = options_.device_lost ? &stop_ : options_.stop;
     out.watchdog = [this](const sched::WatchdogReport& report) { assembly_.status->tell(report, assembly_.hosts); };
     out.modes = context_.modes;
-    if (phase_) out.correction = [this](const sched::Turn& next) { return phase_->correction(next); };
+    if (phase_) {
+      out.correction = [this](const sched::Turn& next) {
+        if (phase_->silent(next)) look_at_reference(next);
+        return phase_->correction(next);
+      };
+    }
     if (options_.reproduce == nullptr) return out;
     const sched::DispatchResult& before = options_.reproduce->dispatch;
     if (phase_) {

@@ -12,6 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kRoot = TAKT_SOURCE_DIR;
 
@@ -261,6 +262,32 @@ TEST_F(Faults, TheReferenceIsSeenToComeBackByAModeThatDoesNotRunItsStage) {
     EXPECT_THAT(answer.out, HasSubstr("expectations met"));
   }
   EXPECT_EQ(slurp(path("first.json")), slurp(path("second.json")));
+}
+
+// Samples count although the only stage that reads them is stuck: the sensor is there.
+TEST_F(Faults, AStageThatNeverEndsDoesNotHideTheReference) {
+#ifdef TAKT_SANITIZED
+  GTEST_SKIP() << "sanitizers make every job an overrun";
+#endif
+  const std::string file = path("stuck.yaml");
+  std::ofstream(file) << "{name: stuck, what: the camera's stage never ends, expect: {exit: 0}, faults: [{stage: "
+                         "camera_detect, job: 10, endless: true}]}";
+  const Answer modes = replay_undisturbed(file, {"--transport", "local"}, "sim_modes");
+  EXPECT_THAT(slurp(path("run/report.json")), Not(HasSubstr("\"cause\": \"reference lost"))) << modes.err;
+  // The same without modes: corrections go on, no boundary is told to be without the reference.
+  std::string text = slurp(kRoot + "/configs/pipelines/sim_modes.yaml");
+  for (std::size_t at = 0; (at = text.find(" ../", at)) != std::string::npos;) {
+    text.replace(at, 4, " " + kRoot + "/configs/");
+  }
+  text.erase(text.find("\nmodes:\n") + 1);
+  const std::string degrades = "overrun: degrade\n    degrade_to: { mode: lean }\n";
+  ASSERT_NE(text.find(degrades), std::string::npos);
+  text.replace(text.find(degrades), degrades.size(), "overrun: continue_late\n");
+  std::ofstream(path("locked.yaml")) << text;
+  const Answer locked = takt({"replay", path("locked.yaml"), kRoot + "/replay_data/city.mcap", "-o", path("locked"),
+                              "--transport", "local", "--faults", file});
+  EXPECT_THAT(locked.out, HasSubstr("expectations met")) << locked.err;
+  EXPECT_THAT(slurp(path("locked/report.json")), Not(HasSubstr("silent for longer")));
 }
 
 // What a mode promises must be possible in it: refused by all who read the file, with its place.
