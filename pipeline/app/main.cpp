@@ -23,7 +23,7 @@ std::string unknown_option(const CLI::App& verb, int argc, char** argv, std::vec
     for (const std::string& name : option->get_snames()) known.push_back("-" + name);
   }
   for (int i = 1; i < argc; ++i) {
-    const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
     if (word == "--") break;
     if (word.size() < 2 || word[0] != '-' || (word[1] >= '0' && word[1] <= '9') || word[1] == '.') continue;
     const bool is_long = word[1] == '-';

@@ -14,7 +14,7 @@ using sched::JobRecord;
 using sched::Quantity;
 using Requirements = std::vector<Requirement>;
 
-constexpr std::uint64_t kCopyLimit = 64 * 1024;  // bytes per job, DESIGN section 4.4
+constexpr std::uint64_t kCopyLimit = 64ULL * 1024;  // bytes per job, DESIGN section 4.4
 constexpr std::uint8_t kInputMissing = 3;
 
 void require_chains(const std::vector<ChainJudgement>& chains, const std::string& deadlines_not_judged,
