@@ -171,7 +171,7 @@ class Run {
                                                    options_.lockstep, context_.run, options_.exported);
     if (options_.faults != nullptr) {
       ProcessFaults::declare(*options_.faults, stage_topics_, spec);
-      TAKT_RETURN_IF_ERROR(process_faults_.prepare(*options_.faults, stage_topics_, spec));
+      TAKT_RETURN_IF_ERROR(process_faults_.prepare(*options_.faults, stage_topics_, spec, options_.rate));
     }
     if (options_.planned) {
       TAKT_ASSIGN(const transport::PoolPlan pools, transport::plan_pools(spec));
@@ -355,6 +355,7 @@ class Run {
     if (options_.faults == nullptr) return;
     const TableTime table_end{static_cast<std::int64_t>(hyperperiods_) * schedule_.clock.hyperperiod.ns};
     for (std::uint32_t s = 0; s < stages_.size(); ++s) {
+      if (!process_faults_.empty()) assembly_.hosts[s]->inject(&process_faults_);
       if (auto of_stage = faults_of(options_.faults->stages, s); !of_stage.empty()) {
         stage_faults_.push_back(std::make_unique<StageFaults>(std::move(of_stage), budgets_of(stages_[s], modes_, s),
                                                               table_end, options_.rate, options_.stop));
@@ -406,7 +407,6 @@ class Run {
     for (const sched::Core& core : config_.problem.board.cores) cpus.push_back(core.cpu);
     HostWatch watch(std::move(cpus));
     if (!options_.lockstep) watch.start();
-    process_faults_.begin();
     const CpuTimes cpu_before = read_cpu_times();
     const auto sink = [this](std::size_t core, const sched::JobRecord& record) {
       assembly_.recorder->push(core, record);

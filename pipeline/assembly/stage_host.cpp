@@ -122,6 +122,7 @@ void PipelineStageHost::repeat_job(InputPort& port, std::uint64_t bound, const s
 }
 
 bool PipelineStageHost::latch(const sched::Job& job, Duration patience, sched::JobRecord& record) {
+  if (process_faults_ != nullptr) process_faults_->reached(job.nominal_start);
   record.input_count = static_cast<std::uint8_t>(ports_.size());
   stage_job_ = {};
   bool complete = true;

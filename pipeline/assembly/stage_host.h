@@ -10,6 +10,7 @@
 #include "pipeline/assembly/device_faults.h"
 #include "pipeline/assembly/feeder.h"
 #include "pipeline/assembly/phase_follower.h"
+#include "pipeline/assembly/process_faults.h"
 #include "pipeline/assembly/stage_faults.h"
 #include "pipeline/stages/stage.h"
 #include "runtime/transport/binder.h"
@@ -79,6 +80,8 @@ class PipelineStageHost final : public sched::StageHost {
   // What its workers are made to do wrong; null: nothing. Before the run; must outlive it.
   void inject(const StageFaults* faults) { faults_ = faults; }
   void inject(const DeviceFaults* faults) { device_faults_ = faults; }
+  // Told where the table is: nothing before the first job knows when it began.
+  void inject(ProcessFaults* faults) { process_faults_ = faults; }
   // Chunks of stage inputs that a full queue lost. Sensor queues may lose superseded samples (Feeder::want).
   [[nodiscard]] std::uint64_t lost_inputs() const;
   // Lets every chunk go; before the ports are destroyed.
@@ -109,6 +112,7 @@ class PipelineStageHost final : public sched::StageHost {
   std::atomic<std::int64_t> valid_until_{0};
   const StageFaults* faults_ = nullptr;
   const DeviceFaults* device_faults_ = nullptr;
+  ProcessFaults* process_faults_ = nullptr;
   double load_ = 1;
 };
 

@@ -290,6 +290,27 @@ TEST_F(Faults, AStageThatNeverEndsDoesNotHideTheReference) {
   EXPECT_THAT(slurp(path("locked/report.json")), Not(HasSubstr("silent for longer")));
 }
 
+// Not of when the run began: threads and memory are made ready before its table is.
+TEST_F(Faults, AProcessIsStoppedAtItsInstantOfTheTable) {
+#ifdef TAKT_SANITIZED
+  GTEST_SKIP() << "sanitizers make every job an overrun";
+#endif
+  const std::string file = path("stop.yaml");
+  std::ofstream(file) << "{name: stop, what: w, expect: {exit: 0}, faults: [{process: stop, at_s: 0.6, for_ms: 100}]}";
+  for (const double rate : {1.0, 0.5}) {
+    (void)replay(file, {"--transport", "local", "--duration", "1", "--rate", rate == 1 ? "1" : "0.5"});
+    const std::string json = slurp(path("run/report.json"));
+    const std::size_t stopped = json.find("\"kind\": \"process stopped\"");
+    ASSERT_NE(stopped, std::string::npos);
+    const std::string key = "\"to_ns\": ";
+    // A look of the watch apart, SIGCONT is exact; a loaded machine may let it come later, nothing before its time.
+    const double continued = std::stod(json.substr(json.find(key, stopped) + key.size())) * 1e-9;
+    EXPECT_GE(continued, 0.6 + 0.1 * rate);
+    EXPECT_LT(continued, 0.6 + 0.1 * rate + 0.1) << "rate " << rate;
+    fs::remove_all(path("run"));
+  }
+}
+
 // What a mode promises must be possible in it: refused by all who read the file, with its place.
 TEST_F(Faults, ModesThatCannotWorkAreRefusedAlike) {
   const std::string shipped = slurp(kRoot + "/configs/pipelines/sim_modes.yaml");
