@@ -57,7 +57,15 @@ Result<std::vector<PipelineStageHost::VariantStage>> create_variants(const Pipel
     std::vector<std::vector<Duration>> worst_case(sched::kMaxGang);
     for (const sched::Budget& budget : variant.budgets) {
       // A job on a device is one phase: between its steps nobody can give it up.
-      if (created->offload() == nullptr) worst_case[static_cast<std::size_t>(budget.cores) - 1] = budget.steps;
+      if (created->offload() != nullptr) continue;
+      if (budget.steps.size() > static_cast<std::size_t>(created->phases())) {
+        return fail(Code::kConfiguration, (budget.place.empty() ? "" : budget.place + ": ") + "steps_ms gives " +
+                                              std::to_string(budget.steps.size()) + " times, and a job of stage '" +
+                                              stage.name + "', variant '" + variant.name + "' has " +
+                                              std::to_string(created->phases()) +
+                                              " steps; profile the pipeline as it is now");
+      }
+      worst_case[static_cast<std::size_t>(budget.cores) - 1] = budget.steps;
     }
     out.push_back({v, std::move(created), std::move(worst_case)});
   }

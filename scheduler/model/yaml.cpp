@@ -95,6 +95,14 @@ Segment read_segment(const YamlNode& node, const Resources& resources) {
   return segment;
 }
 
+// Behind its time.
+void read_high_water(const YamlNode& node, Budget& budget) {
+  budget.high_water = node.milliseconds(0, kMostMs);
+  if (budget.high_water > budget.time) {
+    node.error("a job has taken " + ms_text(budget.high_water) + ", and its budget is " + ms_text(budget.time));
+  }
+}
+
 void read_steps(const YamlNode& node, Budget& budget) {
   const auto steps = node.find("steps_ms");
   if (!steps) return;
@@ -156,7 +164,7 @@ Budget read_budget(const YamlNode& node, const Resources& resources) {
     budget.samples = static_cast<std::uint64_t>(samples->integer(0, std::numeric_limits<std::int64_t>::max()));
   }
   if (const auto margin = node.find("margin")) budget.margin = margin->number(1, 100);
-  if (const auto high_water = node.find("high_water_ms")) budget.high_water = high_water->milliseconds(0, kMostMs);
+  if (const auto high_water = node.find("high_water_ms")) read_high_water(*high_water, budget);
   read_steps(node, budget);
   return budget;
 }
@@ -663,7 +671,7 @@ BudgetTable read_budgets(const YamlNode& root) {
     entry.variant = node.at("variant").text();
     entry.budget.cores = static_cast<int>(node.at("cores").integer(1, kMaxGang));
     entry.budget.time = node.at("budget_ms").milliseconds(kLeastMs, kMostMs);
-    entry.budget.high_water = node.at("high_water_ms").milliseconds(0, kMostMs);
+    read_high_water(node.at("high_water_ms"), entry.budget);
     entry.budget.margin = node.at("margin").number(1, 100);
     read_steps(node, entry.budget);
     read_segment_times(node, entry.budget);
@@ -676,6 +684,14 @@ BudgetTable read_budgets(const YamlNode& root) {
     if (const auto bears = node.find("interference")) entry.budget.interference = interference_of(*bears);
     if (const auto beside = node.find("beside")) {
       for (const YamlNode& one : beside->items()) entry.beside.push_back(one.text());
+    }
+    const auto same = std::find_if(table.budgets.begin(), table.budgets.end(), [&entry](const StageBudget& before) {
+      return before.stage == entry.stage && before.variant == entry.variant &&
+             before.budget.cores == entry.budget.cores;
+    });
+    if (same != table.budgets.end()) {
+      node.error("there is already a budget for variant '" + entry.variant + "' of stage '" + entry.stage + "' on " +
+                 std::to_string(entry.budget.cores) + " core(s), at " + same->budget.place);
     }
     table.budgets.push_back(std::move(entry));
   }

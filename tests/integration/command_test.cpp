@@ -268,6 +268,15 @@ TEST_F(Command, StepsOfABudgetAreCheckPoints) {
   const std::string report = slurp(path("r/report.json"));
   EXPECT_THAT(report, HasSubstr("the next step did not fit"));
   EXPECT_THAT(slurp(path("r/run.json")), HasSubstr("\"steps_ns\": [\n"));
+  // Of a stage that has not so many, they were measured of another one.
+  std::ofstream(path("more.yaml"))
+      << "board: generic2\nmachine: by hand\nbudgets:\n  - {stage: radar_detect, variant: full, "
+         "cores: 1, budget_ms: 2, high_water_ms: 1, margin: 1.2, samples: 1000, provenance: "
+         "profiled, steps_ms: [0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]}\n";
+  const Answer more = takt({"replay", kPipeline, kDrive, "-o", path("m"), "--transport", "local", "--lockstep",
+                            "--budgets", path("more.yaml"), "-q"});
+  EXPECT_EQ(more.code, 4);
+  EXPECT_THAT(more.err, HasSubstr("more.yaml:4:5: steps_ms gives 9 times, and a job of stage 'radar_detect'"));
 }
 
 TEST_F(Command, ScheduleAnswersAndExplains) {

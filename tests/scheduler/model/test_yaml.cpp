@@ -540,6 +540,7 @@ TEST(Budgets, OfSegmentsAreRoundTrippedAndKeepTheirPlaces) {
     budget.segments.emplace_back().time = microseconds(100 + static_cast<std::int64_t>(i)) + nanoseconds(1);
     budget.time += budget.segments.back().time;
   }
+  budget.high_water = budget.time;
   const auto document = YamlDocument::parse(to_yaml(table), "budgets.yaml");
   ASSERT_TRUE(document);
   const BudgetTable back = read_budgets(document->root());
@@ -675,6 +676,29 @@ TEST(Budgets, OfAnotherBoardStageOrVariantAreRefusedWhole) {
       << placed;
   table.board = "orin8";
   EXPECT_THAT(apply_budgets(problem, table).error().message, HasSubstr("orin8"));
+}
+
+TEST(Budgets, ThatContradictThemselvesAreRefusedWithTheirPlaces) {
+  BudgetTable table;
+  table.board = "generic2";
+  table.machine = "a test";
+  table.budgets.push_back({"fusion", "full", budget_from(1, milliseconds(2), 1.3, 1000)});
+  table.budgets.push_back({"fusion", "full", budget_from(2, milliseconds(1), 1.3, 1000)});
+  const auto errors = [&table] {
+    const auto document = YamlDocument::parse(to_yaml(table), "budgets.yaml");
+    if (document) (void)read_budgets(document->root());
+    const Status finished = document ? document->finish() : fail(document.error());
+    return finished ? std::string() : finished.error().message;
+  };
+  EXPECT_EQ(errors(), "");
+  table.budgets[1].budget.cores = 1;
+  EXPECT_THAT(errors(), HasSubstr("budgets.yaml:13:5: "));
+  EXPECT_THAT(errors(), HasSubstr("there is already a budget for variant 'full' of stage 'fusion' on 1 core(s), at "
+                                  "budgets.yaml:4:5"));
+  table.budgets[1].budget.cores = 2;
+  table.budgets[0].budget.high_water = milliseconds(4);
+  EXPECT_THAT(errors(), HasSubstr("budgets.yaml:8:"));
+  EXPECT_THAT(errors(), HasSubstr("a job has taken 4.000 ms, and its budget is 2.600 ms"));
 }
 
 TEST(WhatIf, ChangesOneFigure) {
