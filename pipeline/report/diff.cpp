@@ -47,6 +47,27 @@ std::vector<InputDifference> input_differences(const RunData& a, const RunData& 
   return out;
 }
 
+std::string mode_of(const RunData& run, const sched::JobRecord& record) {
+  return record.mode < run.modes.size() ? run.modes[record.mode].name : "none";
+}
+
+std::string variant_of(const RunData& run, const sched::JobRecord& record) {
+  const std::vector<sched::Variant>& variants = run.problem.stages[record.stage].variants;
+  return record.variant < variants.size() ? variants[record.variant].name : "unknown";
+}
+
+// Another mode or variant, "; " behind each: what comes behind them may come of them.
+std::string other_code(const RunData& run_a, const sched::JobRecord& a, const RunData& run_b,
+                       const sched::JobRecord& b) {
+  std::string out;
+  const auto beside = [&out](const char* what, const std::string& in_a, const std::string& in_b) {
+    if (in_a != in_b) out += fmt::format("{} {} in A and {} in B; ", what, in_a, in_b);
+  };
+  beside("mode", mode_of(run_a, a), mode_of(run_b, b));
+  beside("variant", variant_of(run_a, a), variant_of(run_b, b));
+  return out;
+}
+
 // Why the outputs of one job differ, seen from the records.
 std::string what_differs(const sched::JobRecord& a, const sched::JobRecord& b) {
   if (a.published != b.published) return a.published != 0 ? "published only in A" : "published only in B";
@@ -92,7 +113,7 @@ DiffResult diff_runs(const RunData& a, const RunData& b) {
       if (in_a->published == 0 && in_b->published == 0) continue;
       out.compared += in_a->published != 0 && in_b->published != 0 ? 1 : 0;
       if (in_a->published == in_b->published && in_a->output == in_b->output) continue;
-      note(a, s, *in_a, what_differs(*in_a, *in_b));
+      note(a, s, *in_a, other_code(a, *in_a, b, *in_b) + what_differs(*in_a, *in_b));
     }
     if (match == stages_b.end()) continue;
     for (const sched::JobRecord* in_b : index_b.stage(match->second)) {

@@ -475,6 +475,23 @@ TEST(Diff, SaysWhichInputOfTheJobDiffered) {
   EXPECT_EQ(diff_runs(a, b).first->what, "input 1 came from 1 in A and 0 in B");
 }
 
+TEST(Diff, SaysModeAndVariantOfTheJobBeforeItsBytes) {
+  RunData a = synthetic_run(5, false);
+  a.problem.stages[kFusionStage].variants.push_back({"lite", a.problem.stages[kFusionStage].variants[0].budgets});
+  a.modes = {sched::only_table(a.problem, a.schedule), sched::only_table(a.problem, a.schedule)};
+  a.modes[0].name = "day";
+  a.modes[1].name = "lean";
+  RunData b = a;
+  sched::JobRecord& r = record_of(b, kFusionStage, 4);
+  r.output.low ^= 1;
+  r.mode = 1;
+  EXPECT_EQ(diff_runs(a, b).first->what, "mode day in A and lean in B; equal inputs, other bytes");
+  r.variant = 1;
+  EXPECT_EQ(diff_runs(b, a).first->what, "mode lean in A and day in B; variant lite in A and " +
+                                             a.problem.stages[kFusionStage].variants[0].name +
+                                             " in B; equal inputs, other bytes");
+}
+
 TEST(Diff, UnpublishedAndShorterRunsDiffer) {
   const RunData a = synthetic_run(5, false);
   RunData b = synthetic_run(5, false);
