@@ -55,6 +55,13 @@ std::string beyond_bounds(const Judgement& judgement) {
   return text;
 }
 
+// "radar_front delivered no message"; "" where it did.
+std::string silent(const RunData& run, const std::string& sensor) {
+  const auto health = std::find_if(run.health.begin(), run.health.end(),
+                                   [&sensor](const SensorHealth& of) { return of.sensor == sensor; });
+  return health == run.health.end() || health->messages > 0 ? "" : sensor + " delivered no message";
+}
+
 // A change of mode has too few instances for a share of its own; they count in the whole run.
 std::vector<MostlyVoid> mostly_void(const RunData& run, const Judgement& judgement) {
   std::vector<MostlyVoid> out;
@@ -160,8 +167,11 @@ void conclude(const RunData& run, Judgement& out) {
     };
     if (std::any_of(out.chains.begin(), out.chains.end(), reached)) continue;
     nothing = true;
-    out.reasons.insert(out.reasons.begin(),
-                       "chain " + chain.name + ": no sample that kept the assumptions reached an output");
+    std::string why = silent(run, run.problem.sensors[run.problem.chains[chain.chain].sensor].name);
+    if (why.empty()) why = "chain " + chain.name + ": no sample that kept the assumptions reached an output";
+    // Once, of however many chains and modes.
+    if (std::find(out.reasons.begin(), out.reasons.end(), why) != out.reasons.end()) continue;
+    out.reasons.insert(out.reasons.begin(), std::move(why));
   }
   out.mostly_void = mostly_void(run, out);
   if (!out.mostly_void.empty()) {

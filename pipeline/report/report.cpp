@@ -55,6 +55,7 @@ std::string health_line(const RunData& run) {
     if (count > 0) out += fmt::format("{}{}: {} {}", out.empty() ? "" : ", ", sensor, count, what);
   };
   for (const SensorHealth& h : run.health) {
+    if (h.messages == 0) out += fmt::format("{}{}: no message", out.empty() ? "" : ", ", h.sensor);
     add(h.sensor, h.bad_frames, "frames left out");
     add(h.sensor, h.gaps, "frames missing");
     add(h.sensor, h.order_faults, "stamps out of order");

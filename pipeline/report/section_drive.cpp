@@ -41,9 +41,9 @@ std::string inputs_html(const ReportView& v) {
                    {"never used", true}});
   std::string examples;
   for (const SensorHealth& h : v.run.health) {
-    table.row({escaped(h.sensor), count_text(h.messages), count_cell(h.bad_frames), count_cell(h.gaps),
-               count_cell(h.repeats), count_cell(h.order_faults), count_cell(h.invalid_points),
-               count_cell(h.dropped_points), count_text(h.unused)});
+    table.row({escaped(h.sensor), h.messages > 0 ? count_text(h.messages) : tag("none", "bad"),
+               count_cell(h.bad_frames), count_cell(h.gaps), count_cell(h.repeats), count_cell(h.order_faults),
+               count_cell(h.invalid_points), count_cell(h.dropped_points), count_text(h.unused)});
     for (const std::string& example : h.examples) {
       examples += "<li>" + escaped(h.sensor) + ": " + escaped(example) + "</li>";
     }

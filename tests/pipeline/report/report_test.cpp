@@ -112,6 +112,24 @@ TEST(ReportHtml, SaysWhatIsSimulatedAndWhatIsCompiled) {
   EXPECT_NE(html().find("No stage of this run is a compiled graph."), std::string::npos);
 }
 
+TEST(ReportHtml, ASensorThatDeliveredNothingIsSaidOnceAndByName) {
+  RunData run = synthetic_run(6, false);
+  run.health[1].messages = 0;
+  for (std::uint64_t job = 0; job < 6; ++job) skip_job(run, kLidarStage, job);
+  run.problem.chains.push_back(run.problem.chains[1]);
+  run.problem.chains.back().name = "LiDAR once more";
+  run.schedule.bounds.push_back(run.schedule.bounds[1]);
+  const Judgement j = judge(run);
+  EXPECT_EQ(j.outcome, Outcome::kNotJudged);
+  EXPECT_EQ(std::count(j.reasons.begin(), j.reasons.end(), "top delivered no message"), 1);
+  for (const std::string& reason : j.reasons) {
+    EXPECT_EQ(reason.find("no sample that kept the assumptions"), std::string::npos) << reason;
+  }
+  const std::string page = report_html(run, j, stage_statistics(run), "");
+  EXPECT_NE(page.find("data-label=\"messages\"><span><span class=\"tag bad\">none</span>"), std::string::npos);
+  EXPECT_NE(ten_lines(run).find("; inputs: top: no message"), std::string::npos);
+}
+
 TEST(ReportJson, PlansHaveTheirTotals) {
   const json parsed = json::parse(report_json(synthetic_run(5, true)));
   EXPECT_EQ(parsed["run"]["compiled_graphs"], json({"detection"}));
