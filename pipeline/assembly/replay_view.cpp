@@ -8,6 +8,9 @@
 #include <ctime>
 #include <limits>
 #include <map>
+#include <utility>
+
+#include "runtime/base/suggest.h"
 
 namespace takt::pipeline {
 namespace {
@@ -90,6 +93,24 @@ class ViewedLog final : public LogReader {
   std::vector<bool> shown_;
   std::vector<sensors::DeviceClockMap> stamps_;  // by channel
 };
+
+// What matches nothing was mistyped, and would leave out nothing, or all.
+Status check_patterns(const sensors::Rig& rig, const ReplayView& view) {
+  std::vector<std::string> known;
+  for (const sensors::RigSensor& sensor : rig.sensors) known.push_back(sensor.topic);
+  for (const auto& [option, patterns] :
+       {std::pair{"--topics ", &view.topics}, std::pair{"--exclude ", &view.exclude}}) {
+    for (const std::string& pattern : *patterns) {
+      const bool matches = std::any_of(known.begin(), known.end(), [&pattern = pattern](const std::string& topic) {
+        return matches_any({pattern}, topic);
+      });
+      if (matches) continue;
+      return fail(Code::kUsage, option + pattern + ": no sensor of rig " + rig.file + " has such a topic" +
+                                    did_you_mean(pattern, known));
+    }
+  }
+  return {};
+}
 
 Status check_topics(const LogReader& log, const sensors::Rig& rig, const ReplayView& view,
                     const std::vector<std::string>& topics) {
@@ -211,6 +232,7 @@ Result<SensorTime> parse_replay_time(const std::string& text, SensorTime origin)
 
 Result<OpenedReplay> open_replay(const std::string& path, const sensors::Rig& rig,
                                  const std::vector<std::string>& topics, const ReplayView& view) {
+  TAKT_RETURN_IF_ERROR(check_patterns(rig, view));
   OpenedReplay out;
   out.sources.resize(rig.sensors.size());
   std::vector<std::string> wanted;

@@ -39,7 +39,8 @@ struct OpenedReplay {
 };
 
 // Checks the clocks of `topics` (of the rig), estimates the map of every sensor with a clock of its own, and opens the
-// log. kInput: unreadable, a topic has no messages, a device clock cannot be mapped. kUsage: the choices leave nothing.
+// log. kInput: unreadable, a topic has no messages, a device clock cannot be mapped. kUsage: the choices leave nothing, or a
+// pattern matches no topic of the rig.
 Result<OpenedReplay> open_replay(const std::string& path, const sensors::Rig& rig,
                                  const std::vector<std::string>& topics, const ReplayView& view);
 

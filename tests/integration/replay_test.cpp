@@ -255,6 +255,13 @@ TEST_F(Replay, AnExcludedSensorIsMissingAndTheOthersAreUntouched) {
   options.view = {};
   options.view.topics = {"/nothing"};
   EXPECT_EQ(error().code, Code::kUsage);
+  EXPECT_THAT(error().message, HasSubstr("--topics /nothing: no sensor of rig "));
+  options.view.topics = {"/camera/front/image", "/radar/frnt/returns"};  // each must match, not one of them
+  EXPECT_THAT(error().message, HasSubstr("has such a topic; did you mean '/radar/front/returns'?"));
+  options.view.topics.clear();
+  options.view.exclude = {"/radar/frnt/returns"};
+  EXPECT_EQ(error().code, Code::kUsage);
+  EXPECT_THAT(error().message, HasSubstr("--exclude /radar/frnt/returns: no sensor of rig "));
 }
 
 TEST_F(Replay, ARenamedTopicGivesTheSameBytes) {
