@@ -19,6 +19,7 @@
 #include "pipeline/assembly/environment.h"
 #include "pipeline/assembly/run_tables.h"
 #include "pipeline/report/baselines.h"
+#include "pipeline/report/commands.h"
 #include "pipeline/report/report.h"
 #include "pipeline/report/run_folder.h"
 #include "runtime/base/outputs.h"
@@ -187,6 +188,20 @@ Result<Prepared> prepare_again(const Options& options) {
   return out;
 }
 
+// The command that gives the answer of this admission, with everything that it has to show.
+std::string schedule_command(const ScheduleOptions& asked) {
+  std::string out = pipeline::program() + " schedule " + pipeline::shell_quoted(asked.pipeline);
+  const auto add = [&out](const char* option, const std::string& value) {
+    out += std::string(" ") + option + " " + pipeline::shell_quoted(value);
+  };
+  if (!asked.budgets.empty()) add("--budgets", asked.budgets);
+  for (const std::string& change : asked.what_if) add("--what-if", change);
+  for (const std::string& model : asked.models) add("--model", model);
+  if (asked.seed != ScheduleOptions{}.seed) add("--seed", std::to_string(asked.seed));
+  if (asked.nodes != ScheduleOptions{}.nodes) add("--nodes", std::to_string(asked.nodes));
+  return out;
+}
+
 Result<Prepared> prepare(const Options& options) {
   if (!options.isa.empty() && options.isa != pipeline::isa_class()) {
     return fail(Code::kUsage, "--isa " + options.isa + ": this build computes as " + pipeline::isa_class() +
@@ -201,10 +216,13 @@ Result<Prepared> prepare(const Options& options) {
   TAKT_ASSIGN(out.admitted, admit(options.schedule));
   const Admitted& admitted = out.admitted;
   if (admitted.answer.verdict != sched::Verdict::kFeasible) {
-    return fail(Code::kGate,
-                "not admitted, nothing was run\n" +
-                    (admitted.config.modes ? admitted.answer.reason
-                                           : sched::explain(admitted.config.problem, admitted.answer, 100)));
+    std::string text = "not admitted, nothing was run\n" +
+                       (admitted.config.modes ? admitted.answer.reason
+                                              : sched::explain(admitted.config.problem, admitted.answer, 100));
+    if (admitted.answer.certificate) {
+      text += "\nthe certificate into a file: " + schedule_command(options.schedule) + " --certificate FILE";
+    }
+    return fail(Code::kGate, std::move(text));
   }
   out.modes = admitted.modes;
   if (out.modes.empty()) out.modes.push_back(sched::only_table(admitted.config.problem, *admitted.answer.schedule));
@@ -637,8 +655,9 @@ void add_replay(CLI::App& app, Command& chosen) {
       ->check(CLI::ExistingDirectory);
   verb->add_option("--save-digests", options->save_digests,
                    "write the output digests of this run, if it is a whole one, into this file");
-  verb->add_flag("--require-judged", options->require_judged,
-                 "exit 1 when deadlines could not be judged; not with --lockstep, which never judges them");
+  verb->add_flag(
+      "--require-judged", options->require_judged,
+      "exit 1 when deadlines could not be judged; not with --lockstep or --reproduce, which never judge them");
   verb->add_flag("--watch-nan", options->watch,
                  "watch what compiled networks compute: the first NaN or infinity of each stage, exit 1 (slow)");
   verb->add_flag("--supervise", options->supervise,
@@ -654,6 +673,7 @@ void add_replay(CLI::App& app, Command& chosen) {
     refuse_together(*verb,
                     {{"--rate", "--lockstep", "virtual time runs as fast as the machine can"},
                      {"--require-judged", "--lockstep", "in virtual time deadlines are never judged"},
+                     {"--require-judged", "--reproduce", "a run that is repeated takes virtual time"},
                      {"--baselines", "--lockstep", "other ways to schedule are measured in real time"},
                      {"--baselines", "--rate", "other ways to schedule are measured at the speed of the drive"},
                      {"--baselines", "--faults", "other ways to schedule are compared on a run without faults"},

@@ -168,7 +168,7 @@ std::string proof_text(const Certificate& certificate) {
     out = "a certificate of " + std::to_string(branches) + (branches == 1 ? " branch" : " branches") + " and " +
           std::to_string(leaves) + (leaves == 1 ? " leaf" : " leaves");
   }
-  return out + "; --certificate FILE writes it, --check FILE replays it without any search";
+  return out + "; takt schedule --certificate FILE writes it, --check FILE replays it without any search";
 }
 
 std::string header(const Problem& problem, const Answer& answer, bool interrupted) {

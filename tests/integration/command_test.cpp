@@ -100,6 +100,7 @@ TEST_F(Command, OptionsThatCannotBothBeMeantAreRefused) {
   const std::vector<Case> cases{
       {replay, rate, lockstep},
       {replay, {"--require-judged"}, lockstep},
+      {replay, {"--require-judged"}, reproduce},
       {replay, baselines, lockstep},
       {replay, baselines, rate},
       {replay, baselines, {"--faults", "f.yaml"}},
@@ -451,6 +452,8 @@ TEST_F(Command, InfeasiblePipelineIsNotRun) {
   EXPECT_EQ(answer.code, 1);
   EXPECT_THAT(answer.err, HasSubstr("not admitted"));
   EXPECT_THAT(answer.err, HasSubstr("lidar_detect"));
+  EXPECT_THAT(answer.err, HasSubstr(std::string(TAKT_PROGRAM) + " schedule " + kPipeline +
+                                    " --what-if lidar_detect.budget=120ms --certificate FILE"));
   EXPECT_FALSE(fs::exists(path("r/report.html")));
 }
 
