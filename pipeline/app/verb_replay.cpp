@@ -422,7 +422,8 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
             " of the run, after others that ended early: supervision.json in the run folder says how");
   }
   data.run_folder = folder;
-  data.command = command_line();
+  // A child of a supervised run is started without it.
+  data.command = command_line() + (restarts_before() ? " --supervise" : "");
   for (const std::string& model : options.schedule.models) data.options.insert(data.options.end(), {"--model", model});
   if (options.device != Options{}.device) data.options.insert(data.options.end(), {"--device", options.device});
   if (!options.device_memory.empty()) {

@@ -143,7 +143,9 @@ TEST_F(ReplayCommand, AKilledProcessIsStartedAgainAndWrittenDown) {
   EXPECT_EQ(finish(), 0) << screen_;
   EXPECT_THAT(screen_, HasSubstr("by signal 9"));
   std::ifstream page(out_ / "report.html");
-  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(page), {}), HasSubstr("this process is number 2 of the run"));
+  const std::string html{std::istreambuf_iterator<char>(page), {}};
+  EXPECT_THAT(html, HasSubstr("this process is number 2 of the run"));
+  EXPECT_THAT(html, HasSubstr("<span>local</span> <span>--supervise</span></pre>")) << "This run once more";
   std::ifstream file(out_ / "supervision.json");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(text, HasSubstr("\"signal\": 9"));
