@@ -299,20 +299,21 @@ class FullDisk {
   void (*signal_before_)(int) = SIG_DFL;
 };
 
-// Each expectation that was not met, and how many there were. 0, or the exit code of a failed gate.
-int tell_faults(const pipeline::FaultReport& report, bool quiet) {
-  std::size_t met = 0;
+// Each expectation that was not met. 0, or the exit code of a failed gate.
+int tell_faults(const pipeline::FaultReport& report) {
   for (const pipeline::FaultExpectation& e : report.expectations) {
-    met += e.met ? 1 : 0;
     if (e.met) continue;
     std::fprintf(stderr, "takt: fault '%s': %s: expected %s, seen %s\n", report.name.c_str(), e.what.c_str(),
                  e.expected.c_str(), e.seen.c_str());
   }
-  // Of a run that is repeated nothing is expected.
-  if (!quiet && !report.expectations.empty()) {
-    std::printf("faults   %s: %zu of %zu expectations met\n", report.name.c_str(), met, report.expectations.size());
-  }
   return report.met() ? 0 : exit_code(Code::kGate);
+}
+
+// The same of a run that ended with an error, and left no report that could say how many were met.
+int tell_faults_without_report(const pipeline::FaultReport& report, bool quiet) {
+  const int code = tell_faults(report);
+  if (!quiet) std::printf("faults   %s\n", pipeline::expectations_met(report).c_str());
+  return code;
 }
 
 // A run of the admitted table as the options ask for it.
@@ -438,7 +439,11 @@ Result<pipeline::RunData> execute(const Options& options, const Prepared& prepar
     data.inputs.push_back({"faults", options.faults, digest(faults->text)});
   }
   if (!options.digests.empty()) TAKT_RETURN_IF_ERROR(pipeline::compare_digests(data, options.digests));
-  if (prepared.reproduce) compare_with(*prepared.reproduce, data);
+  if (prepared.reproduce) {
+    TAKT_ASSIGN(const Digest hash, digest_file(options.reproduce + "/records.mcap"));
+    data.inputs.push_back({"repeated run", options.reproduce, hash});
+    compare_with(*prepared.reproduce, data);
+  }
   for (pipeline::TopicDigest& topic : data.digests) {
     if (data.interrupted && !topic.compared.empty()) topic.compared = "NOT COMPARED: the run was interrupted";
   }
@@ -530,7 +535,7 @@ int run(const Options& options) {
       // What was asked for wrongly is no fault that a run could bear.
       const Code why = data.error().code;
       if (faults == nullptr || why == Code::kUsage || why == Code::kConfiguration) return code;
-      return tell_faults(check_faults(*faults, problem, nullptr, code), options.quiet);
+      return tell_faults_without_report(check_faults(*faults, problem, nullptr, code), options.quiet);
     }
     Status compared;
     if (options.baselines && !data->interrupted) {
@@ -562,7 +567,9 @@ int run(const Options& options) {
     }();
     if (!outcome) {
       const int code = report_error(outcome.error());
-      return faults == nullptr ? code : tell_faults(check_faults(*faults, problem, &*data, code), options.quiet);
+      if (faults == nullptr) return code;
+      data->faults->expectations.clear();  // of a run that could be written
+      return tell_faults_without_report(check_faults(*faults, problem, &*data, code), options.quiet);
     }
     folder_made->keep();
     if (!options.save_digests.empty() && (data->interrupted || view.seek)) {
@@ -580,7 +587,7 @@ int run(const Options& options) {
       std::fputs(pipeline::ten_lines(*data).c_str(), stdout);
     }
     int code = finite ? judged_exit(options, *data, *outcome) : exit_code(Code::kGate);
-    if (faults != nullptr) code = tell_faults(*data->faults, options.quiet || options.json);
+    if (faults != nullptr) code = tell_faults(*data->faults);
     if (!compared) code = report_error(compared.error());
     if (controls.device_lost) return code == 0 ? kRestartMe : kRestartMeFailed;
     if (worst == 0) worst = code;

@@ -87,6 +87,15 @@ Result<Outcome> write_run(const RunData& run, const std::string& folder) {
 
 Outcome outcome_of(const RunData& run) { return judge(run).outcome; }
 
+bool faults_are_judged(const RunData& run) { return run.faults && !run.faults->expectations.empty(); }
+
+std::string expectations_met(const FaultReport& report) {
+  const auto met =
+      std::count_if(report.expectations.begin(), report.expectations.end(), [](const auto& e) { return e.met; });
+  return fmt::format("{}: {} of {} met", report.name, met,
+                     plural(report.expectations.size(), "expectation", "expectations"));
+}
+
 std::string report_json(const RunData& run) { return report_json(run, judge(run), stage_statistics(run)); }
 
 std::string ten_lines(const RunData& run) {
@@ -145,6 +154,7 @@ std::string ten_lines(const RunData& run) {
   line("tracks", score_line(run));
   line("digests", digest_line(run));
   line("machine", machine_line(run));
+  if (faults_are_judged(run)) line("faults", expectations_met(*run.faults));
   line("report", run.run_folder.empty() ? "not written" : run.run_folder + "/report.html");
   return out;
 }

@@ -25,10 +25,15 @@ Result<Outcome> write_run(const RunData& run, const std::string& folder);
 
 Outcome outcome_of(const RunData& run);
 
+// Whether it had to bear injected faults in a declared way: a run that is repeated bore them before.
+bool faults_are_judged(const RunData& run);
+// "first_job: 3 of 4 expectations met"
+std::string expectations_met(const FaultReport& report);
+
 // report.json as text.
 std::string report_json(const RunData& run);
 
-// The terminal summary: ten lines, each at most about 100 characters.
+// The terminal summary: ten lines, one more of injected faults, each at most about 100 characters.
 std::string ten_lines(const RunData& run);
 
 }  // namespace takt::pipeline

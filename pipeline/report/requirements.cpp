@@ -121,6 +121,15 @@ void require_ends(const RunData& run, Requirements& out) {
   }
 }
 
+// A run that did not bear its faults as their file says has failed, whatever it came to.
+void require_faults(const RunData& run, Requirements& out) {
+  if (!run.faults) return;
+  for (const FaultExpectation& e : run.faults->expectations) {
+    out.push_back({"fault '" + run.faults->name + "'", e.what, e.met ? Outcome::kPass : Outcome::kFail,
+                   "expected " + e.expected + ", seen " + e.seen});
+  }
+}
+
 // The same bytes again are no better than the run that they are of.
 void require_repeated(const RunData& run, Requirements& out) {
   if (!run.repeats || run.interrupted) return;  // a part of it is not that run
@@ -141,6 +150,7 @@ std::vector<Requirement> requirements_of(const RunData& run, const std::vector<C
   require_transport(run, out);
   require_ends(run, out);
   require_digests(run, out);
+  require_faults(run, out);
   require_repeated(run, out);
   return out;
 }

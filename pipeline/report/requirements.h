@@ -1,5 +1,5 @@
 // What a run must meet, each met, failed or NOT JUDGED: bounds and limits of its chains, zero copy and steady state,
-// stages that come back, digests, the verdict of a run that is repeated.
+// stages that come back, digests, what its faults were to come to, the verdict of a run that is repeated.
 #pragma once
 
 #include <string>

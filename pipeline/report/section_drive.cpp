@@ -14,8 +14,12 @@ namespace takt::pipeline {
 // What was done to the run on purpose, and whether it bore that as declared.
 std::string faults_html(const ReportView& v) {
   const FaultReport& report = *v.run.faults;
-  std::string text = "<p>" + tag(report.met() ? "as expected" : "NOT as expected", report.met() ? "ok" : "bad") +
-                     " <b>" + escaped(report.name) + "</b>: " + escaped(report.what) + ".</p><ul class=\"small\">";
+  // A run that was reproduced with its faults is not judged again.
+  const std::string judged = report.expectations.empty() ? tag("of the run that is repeated", "")
+                             : report.met()              ? tag("as expected", "ok")
+                                                         : tag("NOT as expected", "bad");
+  std::string text =
+      "<p>" + judged + " <b>" + escaped(report.name) + "</b>: " + escaped(report.what) + ".</p><ul class=\"small\">";
   for (std::size_t i = 0; i < report.injected.size(); ++i) {
     const std::uint64_t struck = i < report.struck.size() ? report.struck[i] : 0;
     text += "<li>" + escaped(report.injected[i]) + (struck > 1 ? fmt::format(": {} times", struck) : "") + "</li>";
@@ -25,7 +29,6 @@ std::string faults_html(const ReportView& v) {
     table.row(
         {escaped(e.what), escaped(e.expected), escaped(e.seen), tag(e.met ? "met" : "not met", e.met ? "ok" : "bad")});
   }
-  // A run that was reproduced with its faults is not judged again.
   return text + "</ul>" + (report.expectations.empty() ? "" : table.html());
 }
 

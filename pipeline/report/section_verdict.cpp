@@ -9,6 +9,7 @@
 #include "pipeline/report/causes.h"
 #include "pipeline/report/commands.h"
 #include "pipeline/report/html.h"
+#include "pipeline/report/report.h"
 #include "pipeline/report/report_view.h"
 #include "pipeline/report/text.h"
 
@@ -39,6 +40,8 @@ std::string answer(const ReportView& v) {
   std::string text;
   if (v.judgement.violated > 0) {
     text = "A bound was exceeded without a broken assumption: an error of takt.";
+  } else if (faults_are_judged(v.run) && !v.run.faults->met()) {
+    text = "It did not bear its injected faults as expected.";
   } else if (v.judgement.outcome == Outcome::kFail) {
     text = "A requirement failed.";
   } else if (!admitted) {
@@ -75,6 +78,27 @@ std::string figures(const ReportView& v) {
          "its "
          "proved bound, <em>void</em> where something that the bound stands on was seen to break on its way, "
          "<em>violated</em> beyond the bound though nothing was.</p>";
+}
+
+// What this run is beside a plain one: a reproduction, one with injected faults.
+std::string origin_html(const ReportView& v) {
+  const RunData& run = v.run;
+  std::string text;
+  if (run.repeats) {
+    std::string folder = "another run";
+    for (const HashedInput& input : run.inputs) {
+      if (input.role == "repeated run") folder = "the run in <b>" + escaped(input.path) + "</b>";
+    }
+    text += tag("reproduction", "") + " The decisions of " + folder + " once more, in virtual time; that run was " +
+            escaped(run.repeats->outcome) + ".";
+    if (run.faults)
+      text += " It had the <a href=\"#faults\">injected faults</a> <b>" + escaped(run.faults->name) + "</b>.";
+  } else if (faults_are_judged(run)) {
+    const bool met = run.faults->met();
+    text += tag(met ? "borne" : "NOT borne", met ? "ok" : "bad") + " <a href=\"#faults\">Injected faults</a> " +
+            escaped(expectations_met(*run.faults)) + ".";
+  }
+  return text.empty() ? "" : "<p class=\"small\">" + text + "</p>\n";
 }
 
 // Of the stages with the most jobs that were not ok: how many, and how it began.
@@ -318,7 +342,7 @@ std::string verdict_html(const ReportView& v) {
   std::string out =
       fmt::format("<section class=\"verdict {}\" id=\"verdict\"><div><span class=\"badge\">{}</span></div><div>", kind,
                   name_of(v.judgement.outcome));
-  out += "<p class=\"answer\">" + answer(v) + "</p>\n";
+  out += "<p class=\"answer\">" + answer(v) + "</p>\n" + origin_html(v);
   out += figures(v);
   std::string why;
   for (const std::string& reason : v.judgement.reasons) why += "<li>" + escaped(reason) + "</li>";

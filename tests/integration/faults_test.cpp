@@ -81,7 +81,20 @@ TEST_F(Faults, WhatIsNotMetIsSaidAndIsAFailedGate) {
   EXPECT_EQ(answer.code, 1) << answer.err;
   EXPECT_THAT(answer.err, HasSubstr("fault 'wrong': messages of camera_front, gaps: expected 3, seen 0"));
   EXPECT_THAT(slurp(path("run/report.json")), HasSubstr("\"met\": false"));
-  EXPECT_THAT(slurp(path("run/report.html")), HasSubstr("NOT as expected"));
+  const std::string page = slurp(path("run/report.html"));
+  EXPECT_THAT(page, HasSubstr("NOT as expected"));
+  // The first screen, the terminal, and what a build server reads.
+  EXPECT_THAT(page, HasSubstr("<span class=\"badge\">FAIL</span>"));
+  EXPECT_THAT(page, HasSubstr("Injected faults</a> wrong: 2 of 3 expectations met."));
+  const std::string cases = slurp(path("run/junit.xml"));
+  EXPECT_THAT(cases, HasSubstr("<testcase classname=\"fault 'wrong'\" name=\"messages of camera_front, gaps\">"
+                               "<failure message=\"expected 3, seen 0\"/>"));
+  EXPECT_THAT(cases, HasSubstr("name=\"exit code of the run\"><system-out>expected 0, seen 0</system-out>"));
+  const Answer report = takt({"report", path("run")});
+  EXPECT_EQ(report.code, 1);
+  EXPECT_THAT(report.out,
+              HasSubstr("verdict  FAIL: fault 'wrong', messages of camera_front, gaps: expected 3, seen 0"));
+  EXPECT_THAT(report.out, HasSubstr("faults   wrong: 2 of 3 expectations met"));
 }
 
 TEST_F(Faults, StagesCannotBeMadeToFailInLockstep) {
@@ -228,12 +241,16 @@ TEST_F(Faults, AReproductionEndsWithTheVerdictOfItsRun) {
   EXPECT_EQ(answer.code, 1) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("4 topics: 4 equal, 0 differ"));
   EXPECT_THAT(slurp(path("again/report.json")),
-              HasSubstr("FAIL: fault 'unmet': messages of camera_front, gaps: expected 77, seen"));
+              HasSubstr("FAIL: fault 'unmet', messages of camera_front, gaps: expected 77, seen"));
+  const std::string page = slurp(path("again/report.html"));
+  EXPECT_THAT(page, HasSubstr("The decisions of the run in <b>" + path("run") + "</b> once more"));
+  EXPECT_THAT(page, HasSubstr("that run was FAIL. It had the <a href=\"#faults\">injected faults</a> <b>unmet</b>"));
 #ifndef TAKT_SANITIZED
   // A stage never came back, as the file expected it: the run was borne, and its verdict is FAIL.
   fs::remove_all(path("run"));
   answer = replay_undisturbed(kRoot + "/configs/faults/hang.yaml", {"--transport", "local", "-q"}, "sim");
   EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(takt({"report", path("run")}).code, 0) << "as the run ended: it bore its fault";
   answer = again();
   EXPECT_EQ(answer.code, 1) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("4 topics: 4 equal, 0 differ"));
