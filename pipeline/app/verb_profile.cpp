@@ -96,8 +96,9 @@ void print(const pipeline::Profile& profile) {
 void print_calibration(const pipeline::PipelineConfig& config, const pipeline::Profile& profile) {
   std::printf("start error, p99.9, median of 5 alternating blocks on the same core:");
   for (std::size_t core = 0; core < profile.dispatch_error.size(); ++core) {
-    std::printf(" %s jobs %.3f ms, a sleeping thread %.3f ms;", config.problem.board.cores[core].name.c_str(),
-                profile.dispatch_error[core].ms(), profile.sleep_error[core].ms());
+    std::printf("%s %s jobs %.3f ms, a sleeping thread %.3f ms", core == 0 ? "" : ";",
+                config.problem.board.cores[core].name.c_str(), profile.dispatch_error[core].ms(),
+                profile.sleep_error[core].ms());
   }
   std::printf("\n");
 }

@@ -177,7 +177,7 @@ class Check {
   // Back to where the trouble began: is that the machine's noise? Such are late wake-ups, samples that the replay's
   // feeder brought late, what the host demonstrably took time from, and overruns and late publications of jobs that
   // nothing was done to: on a loaded machine they come without a fault as well.
-  // So are skips behind a worker that lost its core and that other programs then kept from the gaps there.
+  // So are skips behind a worker that lost its core and that other programs then kept waiting.
   [[nodiscard]] bool by_machine(const JobRecord& record) const {
     const JobRecord* root = &record;
     for (const JobRecord* const origin : origins_of(run_, index_, record)) {
@@ -287,14 +287,15 @@ class Check {
       led_here = change.cause == sched::ModeCause::kOverrun ? index_.find(change.stage, change.job) : nullptr;
       by_overrun_of_machine |= led_here != nullptr && by_machine(*led_here);
     }
-    // The way back leads there only when that job has ended.
+    // The way back leads there only when that job has ended; other programs kept it from ending in time.
     const Duration starving = led_here != nullptr ? starved(run_, index_, *led_here) : Duration{};
-    const bool kept_there = expected.rfind(seen, 0) == 0 && starving >= milliseconds(1);
+    const bool kept_there = expected.rfind(seen, 0) == 0 && starving >= milliseconds(1) &&
+                            calm_behind(Duration{led_here->completion - starving.ns});
     const bool met = expected == seen;
     if (!met && by_overrun_of_machine) seen += ", where the machine made a job overrun";
     if (!met && kept_there) {
-      seen += fmt::format(", where other programs kept {}#{} from its core for {}",
-                          run_.problem.stages[led_here->stage].name, led_here->job, ms_text(starving));
+      seen += fmt::format(", where other programs kept {}#{} waiting for {}", run_.problem.stages[led_here->stage].name,
+                          led_here->job, ms_text(starving));
     }
     out.expectations.push_back(
         {"modes one after the other", expected, std::move(seen), met || by_overrun_of_machine || kept_there});
@@ -305,6 +306,12 @@ class Check {
     std::uint64_t h = 0;
     while (h < run_.dispatch.hyperperiods_run && index_.planned(h + 1).begin <= TableTime{0} + instant) ++h;
     return static_cast<std::int64_t>(h);
+  }
+
+  // Whether what an overrun led to would have been over within the run, had the job ended at this instant.
+  [[nodiscard]] bool calm_behind(Duration end) const {
+    return hyperperiod_at(end) + 1 + std::int64_t{sched::kDegradedJobs} <
+           static_cast<std::int64_t>(run_.dispatch.hyperperiods_run);
   }
 
   // The last hyperperiod in which something was done to the run.

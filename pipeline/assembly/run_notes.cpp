@@ -95,7 +95,7 @@ void tell_real_time(const sched::DispatchResult& result, const PhaseFollower* ph
   }
   if (phase != nullptr && phase->lost() > 0) {
     data.environment.warnings.push_back("the reference of the phase lock was silent for longer than its hold-over at " +
-                                        std::to_string(phase->lost()) + " boundaries");
+                                        plural(phase->lost(), "boundary", "boundaries"));
   }
   data.schedule_notes.push_back(rights.isolation == "demotion"
                                     ? "isolation: a worker that is not done in time is demoted to idle priority"

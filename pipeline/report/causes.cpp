@@ -213,9 +213,8 @@ std::string isolation_text(const RunData& run, const RecordIndex& index, const J
   if ((record.flags & sched::kFlagInCall) != 0) return "; lost its core when it came back from its device's driver";
   if ((record.flags & sched::kFlagIsolated) == 0) return "";
   const Duration waited = starved(run, index, record);
-  return waited < milliseconds(1)
-             ? "; lost its core"
-             : "; lost its core, and other programs kept it from the gaps there for " + ms_text(waited);
+  return waited < milliseconds(1) ? "; lost its core"
+                                  : "; lost its core, and other programs then kept it waiting for " + ms_text(waited);
 }
 
 std::string overrun_text(const RunData& run, const JobRecord& record) {
@@ -228,7 +227,7 @@ std::string overrun_text(const RunData& run, const JobRecord& record) {
   std::string text = which + "overran by " + ms_text(took - budget) + ": ran for " + ms_text(took) +
                      ", its budget is " + ms_text(budget);
   // Less CPU time than half of the wall time of all workers: it was not the stage's own work.
-  if (which.empty() && record.cpu_ns * 2 < took.ns * static_cast<std::int64_t>(record.cores)) {
+  if (which.empty() && !run.repeats && record.cpu_ns * 2 < took.ns * static_cast<std::int64_t>(record.cores)) {
     text += fmt::format(", with {} of CPU time and {}", ms_text({record.cpu_ns}),
                         plural(record.involuntary_switches, "involuntary switch", "involuntary switches"));
   }
@@ -242,6 +241,7 @@ Duration starved(const RunData& run, const RecordIndex& index, const JobRecord& 
   const bool lost_it = (record.flags & (sched::kFlagIsolated | sched::kFlagInCall | sched::kFlagStuck)) ==
                        static_cast<std::uint32_t>(sched::kFlagIsolated);
   if (!lost_it || record.voluntary_switches > 0 || record.segment_count != 0 || cores == nullptr) return {};
+  if (run.repeats) return {};  // the times are those of the first run, the CPU time is that of the repetition
   std::int64_t free_from = record.slot_end + run.problem.stages[record.stage].slack.ns;
   // What it had yet to compute then, on each of its cores.
   std::int64_t left = record.cpu_ns / record.cores - (free_from - record.actual_start);
@@ -397,8 +397,11 @@ std::string cause_of(const RunData& run, const RecordIndex& index, const JobReco
       if (record.reason == Reason::kPreviousRunning) {
         std::string text = "not started: an earlier job of this stage was still running";
         if (const JobRecord* earlier = running_before(index, record)) {
-          text = "not started: " + job_name(run, record.stage, earlier->job) + " was still running, it took " +
-                 ms_text(sched::time_used(*earlier));
+          text = "not started: " + job_name(run, record.stage, earlier->job);
+          text +=
+              earlier->actual_start < record.nominal_start
+                  ? " was still running, it took " + ms_text(sched::time_used(*earlier))
+                  : " had not begun yet, it was " + ms_text({earlier->actual_start - earlier->nominal_start}) + " late";
         }
         return text;
       }

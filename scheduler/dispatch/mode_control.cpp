@@ -44,7 +44,10 @@ void ModeControl::ask_at(std::uint32_t mode, TableTime at) {
 }
 
 void ModeControl::overran(std::uint32_t mode, std::uint32_t stage, std::uint64_t job) {
-  overran_.store(pack(mode, stage, job));
+  std::uint64_t pending = overran_.load();
+  do {
+    if (pending != 0 && what_of(pending) == mode) return;  // the first one led there
+  } while (!overran_.compare_exchange_weak(pending, pack(mode, stage, job)));
 }
 
 void ModeControl::overruns(std::uint32_t mode, std::uint32_t stage, std::uint64_t job) {

@@ -25,7 +25,8 @@ class ModeControl {
   std::function<bool(const Turn& next)> reference_lost;
 
   // ---- any thread, lock-free. The newest of its cause counts
-  // A job overran whose stage degrades to this mode. Dropped where the mode is no exit of the one that runs.
+  // A job overran whose stage degrades to this mode; of several the first is named. Dropped where the mode is no exit of
+  // the one that runs.
   void overran(std::uint32_t mode, std::uint32_t stage, std::uint64_t job);
   // A job of which that is known while it still runs, and the end of such a job: in between, what led into the mode is
   // not over. One that never ends is never followed by the second.

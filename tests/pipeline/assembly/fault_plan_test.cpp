@@ -85,6 +85,41 @@ TEST(FaultCheck, ARequestedModeStrikesWhenItIsEntered) {
   EXPECT_TRUE(met());
 }
 
+// The way back waits for the end of the job that led away. Where that was kept waiting, its absence is the machine's,
+// but not where there was no time for it in any case.
+TEST(FaultCheck, AWayBackThatDidNotComeIsTheMachinesWhereItCouldHaveCome) {
+  for (const std::uint64_t hyperperiods : {20, 8}) {
+    RunData run = test::synthetic_run(hyperperiods, true);
+    for (const char* name : {"day", "lean"}) {
+      run.modes.push_back(sched::only_table(run.problem, run.schedule));
+      run.modes.back().name = name;
+    }
+    const auto plan = parse_faults(
+        "{name: n, what: w, faults: [{stage: fusion, job: 1, budgets: 2}], expect: {exit: 0, modes: [day, lean, day]}}",
+        "f.yaml", run.problem, rig(), {"day", "lean"});
+    ASSERT_TRUE(plan) << plan.error().message;
+    sched::JobRecord& fusion = test::record_of(run, test::kFusionStage, 1);
+    fusion.flags |= sched::kFlagOverrun | sched::kFlagIsolated | sched::kFlagDiscarded;
+    fusion.job_class = sched::JobClass::kOverrun;
+    fusion.completion = fusion.nominal_start + 500'000'000;
+    fusion.cpu_ns = fusion.slot_end - fusion.actual_start;
+    sched::ModeChange change;
+    change.hyperperiod = 1;
+    change.begin = TableTime{milliseconds(100).ns};
+    change.to = 1;
+    change.cause = sched::ModeCause::kOverrun;
+    change.stage = test::kFusionStage;
+    change.job = 1;
+    run.dispatch.changes = {change};
+    const FaultReport report = check_faults(*plan, run.problem, &run, 0);
+    const auto modes =
+        std::find_if(report.expectations.begin(), report.expectations.end(),
+                     [](const FaultExpectation& one) { return one.what == "modes one after the other"; });
+    ASSERT_NE(modes, report.expectations.end());
+    EXPECT_EQ(modes->met, hyperperiods == 20) << modes->seen;
+  }
+}
+
 const std::string kHead = "{name: n, what: w, faults: [";
 
 TEST(FaultFile, ReadsEveryKind) {

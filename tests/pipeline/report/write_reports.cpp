@@ -44,6 +44,13 @@ RunData segments() {
   return run;
 }
 
+// Nothing of the LiDAR reached an output.
+RunData dead() {
+  RunData run = synthetic_run(6, true);
+  for (std::uint64_t job = 0; job < 6; ++job) skip_job(run, kLidarStage, job);
+  return run;
+}
+
 RunData empty() {
   RunData run = synthetic_run(2, false);
   run.records.clear();
@@ -63,6 +70,7 @@ int write_all(const std::string& out) {
                         {"eventful", eventful()},
                         {"hostile", hostile()},
                         {"segments", segments()},
+                        {"dead", dead()},
                         {"empty", empty()}};
   std::filesystem::remove_all(out);
   for (const Case& c : cases) {

@@ -417,6 +417,17 @@ TEST(ModeControl, TheMoreUrgentCauseIsMetFirstAndTheOtherWaits) {
   EXPECT_EQ(then->cause, ModeCause::kRequest);
 }
 
+TEST(ModeControl, OfSeveralOverrunsTheFirstIsNamed) {
+  World world;
+  ModeControl control(world.modes);
+  control.overran(World::kCoasting, world.camera, 9);
+  control.overran(World::kCoasting, world.radar, 4);
+  const auto away = control.choose(at(World::kDay, 1));
+  ASSERT_TRUE(away);
+  EXPECT_EQ(away->stage, world.camera);
+  EXPECT_EQ(away->job, 9U);
+}
+
 TEST(ModeControl, WhatLedIntoAModeIsNotOverWhileItsJobRuns) {
   World world;
   ModeControl control(world.modes);
