@@ -139,6 +139,7 @@ void conclude(const RunData& run, Judgement& out) {
     if (requirement.group.rfind("chain ", 0) == 0 && violated > 0) continue;  // said above
     out.reasons.push_back(requirement.group + ", " + requirement.name + ": " + requirement.detail);
   }
+  const auto why_failed = static_cast<std::ptrdiff_t>(out.reasons.size());  // comes before what it says little about
   std::string voids;
   if (out.void_count > 0) {
     voids = plural(out.void_count, "chain instance is", "chain instances are") +
@@ -171,7 +172,7 @@ void conclude(const RunData& run, Judgement& out) {
     if (why.empty()) why = "chain " + chain.name + ": no sample that kept the assumptions reached an output";
     // Once, of however many chains and modes.
     if (std::find(out.reasons.begin(), out.reasons.end(), why) != out.reasons.end()) continue;
-    out.reasons.insert(out.reasons.begin(), std::move(why));
+    out.reasons.insert(out.reasons.begin() + why_failed, std::move(why));
   }
   out.mostly_void = mostly_void(run, out);
   if (!out.mostly_void.empty()) {
@@ -179,7 +180,7 @@ void conclude(const RunData& run, Judgement& out) {
     for (const MostlyVoid& most : out.mostly_void) {
       text += (&most == out.mostly_void.data() ? "" : ", ") + in_words(run, out, most);
     }
-    out.reasons.insert(out.reasons.begin(), std::move(text));
+    out.reasons.insert(out.reasons.begin() + why_failed, std::move(text));
   }
   if (run.interrupted) out.reasons.push_back("interrupted: this report covers the part that ran");
   const bool lockstep = run.mode == "lockstep";

@@ -176,6 +176,8 @@ class FailedStage : public ::testing::TestWithParam<std::string> {
         ASSERT_NE(failed, nullptr);
         if (run.dispatch.rights.isolation != isolation) GTEST_SKIP() << run.dispatch.rights.refused;
         why = world.unnoticed(run, faults, *failed);
+        // Its dispatcher woke so late at the end of the slot that the machine had stood still with both.
+        if ((failed->flags & sched::kFlagIsolated) == 0) why = "the failed job kept its core";
       }
       ASSERT_EQ(why, "");
       EXPECT_NE(failed->flags & sched::kFlagOverrun, 0U);

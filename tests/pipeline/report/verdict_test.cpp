@@ -612,6 +612,13 @@ TEST(Verdict, AChainThatIsMostlyVoidIsNotJudgedHoweverManyTheOthersHeld) {
   EXPECT_EQ(latency->outcome, Outcome::kNotJudged);
   EXPECT_NE(latency->detail.find("most are void"), std::string::npos) << latency->detail;
   EXPECT_EQ(requirement(j, "chain camera to tracks", "latency")->outcome, Outcome::kPass);
+  // Why a run failed comes first.
+  RunData failed = run_that_loses_its_lidar(12, 4);
+  record_of(failed, kFusionStage, 3).publication += 40'000'000;
+  const Judgement fail = judge(failed);
+  EXPECT_EQ(fail.outcome, Outcome::kFail);
+  EXPECT_NE(fail.reasons.front().find(" violated: "), std::string::npos) << fail.reasons.front();
+  EXPECT_EQ(fail.mostly_void.size(), j.mostly_void.size());
   // One half that is void is no more than the other.
   EXPECT_EQ(judge(run_that_loses_its_lidar(12, 8)).outcome, Outcome::kPass);
 }
