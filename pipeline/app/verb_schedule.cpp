@@ -71,7 +71,25 @@ struct Asked {
   std::optional<sched::ModeSet> any_cores_modes;
 };
 
-Result<std::vector<Gang>> read_gangs(const std::vector<std::string>& texts, const sched::Problem& problem) {
+// Stages that the pipeline has and no mode runs.
+std::vector<std::string> standing_by(const pipeline::PipelineConfig& config) {
+  std::vector<std::string> out;
+  for (const sched::Stage& stage : config.problem.stages) {
+    if (!config.modes) break;
+    const auto runs = [&stage](const sched::ModeSpec& mode) {
+      return std::any_of(mode.problem.stages.begin(), mode.problem.stages.end(),
+                         [&stage](const sched::Stage& own) { return own.name == stage.name; });
+    };
+    if (std::none_of(config.modes->modes.begin(), config.modes->modes.end(), runs)) out.push_back(stage.name);
+  }
+  return out;
+}
+
+std::string no_mode_runs(const std::string& stage) { return "no mode runs stage '" + stage + "'"; }
+
+Result<std::vector<Gang>> read_gangs(const std::vector<std::string>& texts, const pipeline::PipelineConfig& config) {
+  const sched::Problem& problem = config.problem;
+  const std::vector<std::string> idle = standing_by(config);
   std::vector<std::string> names;
   for (const sched::Stage& stage : problem.stages) names.push_back(stage.name);
   std::vector<Gang> out;
@@ -85,6 +103,13 @@ Result<std::vector<Gang>> read_gangs(const std::vector<std::string>& texts, cons
     if (std::find(names.begin(), names.end(), out.back().stage) == names.end()) {
       return fail(Code::kUsage, "--gang " + text + ": no stage is called '" + out.back().stage + "'" +
                                     did_you_mean(out.back().stage, names));
+    }
+    if (std::find(idle.begin(), idle.end(), out.back().stage) != idle.end()) {
+      return fail(Code::kUsage, "--gang " + text + ": " + no_mode_runs(out.back().stage));
+    }
+    const auto first = std::find_if(out.begin(), out.end(), [&](const Gang& g) { return g.stage == out.back().stage; });
+    if (first != out.end() - 1) {
+      return fail(Code::kUsage, "--gang " + text + ": stage '" + out.back().stage + "' is given twice");
     }
   }
   return out;
@@ -160,7 +185,7 @@ Result<Asked> ask(const ScheduleOptions& options) {
     }
   }
   Asked out{std::move(config), std::move(other_machine), {}, {}, {}};
-  TAKT_ASSIGN(out.gangs, read_gangs(options.gang, out.config.problem));
+  TAKT_ASSIGN(out.gangs, read_gangs(options.gang, out.config));
   if (!out.gangs.empty()) {
     std::vector<std::string> others;
     std::copy_if(options.what_if.begin(), options.what_if.end(), std::back_inserter(others),
@@ -279,6 +304,7 @@ Status answer_modes(const Asked& asked, const sched::SynthesisOptions& search, A
       out.answer.notes.push_back("mode '" + set.modes[m].name + "': " + note);
     }
   }
+  for (const std::string& stage : standing_by(out.config)) out.answer.notes.push_back(no_mode_runs(stage));
   TAKT_ASSIGN(out.modes, sched::admitted_tables(out.config.problem, set, answers, judged));
   out.answer.schedule = out.modes.front().schedule;
   return {};
@@ -378,8 +404,9 @@ int run_modes(const Asked& asked, const Options& options) {
         std::pair{options.scale, "--scale"}, std::pair{!options.baselines.empty(), "--baseline"}}) {
     if (given) return report_error(about_one_table(asked.config, option));
   }
-  const Result<std::vector<sched::Answer>> answered = answers_of(set, asked.other_machine, search_of(options));
+  Result<std::vector<sched::Answer>> answered = answers_of(set, asked.other_machine, search_of(options));
   if (!answered) return report_error(answered.error());
+  for (const std::string& stage : standing_by(asked.config)) answered->front().notes.push_back(no_mode_runs(stage));
   const std::vector<sched::Answer>& answers = *answered;
   const sched::ModesAnswer judged = sched::judge_modes(set, answers);
   Outputs outputs;

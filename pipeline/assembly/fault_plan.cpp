@@ -53,9 +53,15 @@ Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const s
   };
   const Duration hyperperiod = modes.front().schedule.clock.hyperperiod;
   const Duration table = hyperperiod * static_cast<std::int64_t>(hyperperiods);
+  const auto runs = [&](const std::string& where, std::uint32_t stage) {
+    const bool some =
+        std::any_of(modes.begin(), modes.end(), [stage](const sched::ModeTable& mode) { return mode.runs(stage); });
+    if (!some) tell(where, "no mode runs stage '" + problem.stages[stage].name + "'");
+    return some;
+  };
   const auto reaches_job = [&](const auto& fault) {
     const std::uint64_t jobs = most_jobs(modes, fault.stage, table);
-    if (jobs > 0 && fault.job >= jobs) {
+    if (runs(fault.where, fault.stage) && fault.job >= jobs) {
       tell(fault.where,
            "the run ends with job " + std::to_string(jobs - 1) + " of " + problem.stages[fault.stage].name);
     }
@@ -71,6 +77,7 @@ Status check_reach(const FaultPlan& plan, const sched::Problem& problem, const s
   }
   for (const ProcessFault& fault : plan.processes) {
     if (fault.kind == ProcessFault::Kind::kDiskFull) continue;
+    if (fault.kind == ProcessFault::Kind::kKillClient && !runs(fault.where, fault.stage)) continue;
     // A mode is entered where a hyperperiod begins.
     const bool mode = fault.kind == ProcessFault::Kind::kMode;
     const Duration end = mode ? table - hyperperiod + nanoseconds(1) : table;

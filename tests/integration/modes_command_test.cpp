@@ -123,6 +123,26 @@ TEST_F(Modes, AGangThatDoesNotFitAModeIsRefused) {
   const Answer typo = refused(kModes, {"--gang", "lidr_detect=1"});
   EXPECT_EQ(typo.code, 2);
   EXPECT_THAT(typo.err, HasSubstr("did you mean 'lidar_detect'?"));
+  const Answer twice = refused(kModes, {"--gang", "lidar_detect=1", "--gang", "lidar_detect=1"});
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("stage 'lidar_detect' is given twice"));
+  // The pipeline has it, and no mode runs it: said by whoever is asked about it.
+  const std::string spare =
+      "  - name: camera_spare\n    type: camera_network\n    rates_hz: [10]\n    inputs:\n      - { name: image, "
+      "sensor: camera_front }\n    variants:\n      - { name: full, model: ../models/sim_camera_full.yaml, budgets: [{ "
+      "cores: 1, ms: 6 }] }\n    overrun: continue_late\n    slack_ms: 2\n    params: {}\n\n";
+  const std::string pipeline = edited(
+      "sim_modes.yaml",
+      {{"  - name: radar_detect\n", spare + "  - name: radar_detect\n"},
+       {"    lost: coasting\n    dwell_ms: 500\n  - name: lean",
+        "    lost: coasting\n    dwell_ms: 500\n    stages: [{ name: camera_detect }, { name: lidar_detect }, { name: "
+        "radar_detect }, { name: fusion }]\n  - name: lean"}});
+  const Answer idle = refused(pipeline, {"--gang", "camera_spare=1"});
+  EXPECT_EQ(idle.code, 2);
+  EXPECT_THAT(idle.err, HasSubstr("no mode runs stage 'camera_spare'"));
+  const Answer schedule = takt({"schedule", pipeline});
+  EXPECT_EQ(schedule.code, 0) << schedule.err;
+  EXPECT_THAT(schedule.out, HasSubstr("no mode runs stage 'camera_spare'"));
 }
 
 // A what-if on cores leaves out variants that are not for so many; the table means the same ones afterwards.
