@@ -48,7 +48,8 @@ std::string in_words(const ProcessFault& fault, const sched::Problem& problem) {
     case ProcessFault::Kind::kKillRoudi:
       return fmt::format("the process that owns RouDi is killed at {:g} s", fault.at.seconds());
     case ProcessFault::Kind::kDiskFull: return "the disk is full when the run folder is written";
-    case ProcessFault::Kind::kMode: return fmt::format("a mode is asked for at {:g} s", fault.at.seconds());
+    case ProcessFault::Kind::kMode:
+      return fmt::format("mode '{}' is asked for at {:g} s", fault.mode_name, fault.at.seconds());
   }
   return "";
 }
@@ -130,28 +131,72 @@ class Check {
   // run that was interrupted.
   void strikes(FaultReport& out) const {
     std::size_t i = 0;
-    const auto expect_struck = [&](std::uint64_t count) {
+    const auto expect_struck = [&](std::uint64_t count, const std::string& why_not = "") {
       if (i == out.struck.size()) out.struck.push_back(0);
       out.struck[i] = count;
-      if (count == 0)
-        out.expectations.push_back({"the fault strikes: " + out.injected[i], "at least once", "never", false});
+      if (count == 0) {
+        out.expectations.push_back({"the fault strikes: " + out.injected[i], "at least once",
+                                    "never" + (why_not.empty() ? "" : ": " + why_not), false});
+      }
       ++i;
     };
     const auto records = [&](const auto& counts) {
       return static_cast<std::uint64_t>(std::count_if(run_.records.begin(), run_.records.end(), counts));
     };
     for (const StageFault& fault : plan_.stages) {
-      expect_struck(records(
-          [&](const JobRecord& record) { return names_job(fault, record) && record.actual_start != sched::kNever; }));
+      expect_struck(records([&](const JobRecord& record) {
+                      return names_job(fault, record) && record.actual_start != sched::kNever;
+                    }),
+                    why_not(fault));
     }
     for (std::size_t s = 0; s < plan_.sensors.size(); ++s) {
       expect_struck(run_.faults && i < run_.faults->struck.size() ? run_.faults->struck[i] : 0);
     }
-    for (const ProcessFault& fault : plan_.processes) expect_struck(strikes(fault) ? 1 : 0);
+    for (const ProcessFault& fault : plan_.processes) expect_struck(strikes(fault) ? 1 : 0, why_not(fault));
     for (const DeviceFault& fault : plan_.devices) {
-      expect_struck(records(
-          [&](const JobRecord& record) { return names_job(fault, record) && record.reason == Reason::kDevice; }));
+      expect_struck(records([&](const JobRecord& record) {
+                      return names_job(fault, record) && record.reason == Reason::kDevice;
+                    }),
+                    why_not(fault));
     }
+  }
+
+  // Why no job that a fault names began; "": one did.
+  template <class Fault>
+  [[nodiscard]] std::string why_not(const Fault& fault) const {
+    const JobRecord* first = nullptr;
+    for (const JobRecord& record : run_.records) {
+      if (!names_job(fault, record)) continue;
+      if (record.actual_start != sched::kNever) return "";
+      if (first == nullptr || record.job < first->job) first = &record;
+    }
+    const std::string jobs = fault.count == 1 ? "the job" : "the first of the jobs";
+    if (first == nullptr) return "the run came to no such job";
+    if (index_.filling(*first)) return jobs + " was pipeline fill, before its inputs had anything";
+    std::string text = jobs + " was " + sched::name_of(first->job_class);
+    if (first->reason != Reason::kNone) text += std::string(", ") + sched::name_of(first->reason);
+    return text;
+  }
+
+  // Why nobody entered the mode that was asked for; "": not known.
+  [[nodiscard]] std::string why_not(const ProcessFault& fault) const {
+    if (fault.kind != ProcessFault::Kind::kMode || run_.modes.empty()) return "";
+    std::uint32_t mode = 0;  // that ran at the first boundary from the request on
+    std::vector<std::uint32_t> since;
+    for (const sched::ModeChange& change : run_.dispatch.changes) {
+      if (change.begin.ns >= fault.at.ns) since.push_back(change.to);
+      if (change.begin.ns < fault.at.ns) mode = change.to;
+    }
+    since.insert(since.begin(), mode);
+    if (mode == fault.mode) return "mode '" + fault.mode_name + "' ran already";
+    std::string without;
+    for (const std::uint32_t m : since) {
+      const std::vector<std::uint32_t>& exits = run_.modes[m].exits;
+      if (std::find(exits.begin(), exits.end(), fault.mode) != exits.end()) return "";
+      const std::string name = "'" + run_.modes[m].name + "'";
+      if (without.find(name) == std::string::npos) without += (without.empty() ? "" : " and of ") + name;
+    }
+    return "it is no exit of " + without + ", which ran from then on";
   }
 
   [[nodiscard]] bool strikes(const ProcessFault& fault) const {

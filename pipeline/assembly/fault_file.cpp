@@ -87,6 +87,7 @@ ProcessFault process_fault(const YamlNode& node, const std::vector<std::string>&
     const YamlNode mode = node.at("mode");
     if (modes.empty()) mode.error("this pipeline has no modes");
     if (!modes.empty()) out.mode = index_of(mode, modes);
+    out.mode_name = mode.text();
   }
   if (out.kind == ProcessFault::Kind::kKillClient) out.stage = index_of(node.at("stage"), stages);
   return out;

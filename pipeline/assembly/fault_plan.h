@@ -57,6 +57,7 @@ struct ProcessFault {
   Duration at, length;
   std::uint32_t stage = 0;
   std::uint32_t mode = 0;
+  std::string mode_name;
 };
 inline constexpr std::array kProcessKinds{"stop", "kill_client", "kill_roudi", "disk_full", "mode"};
 const char* name_of(ProcessFault::Kind kind);

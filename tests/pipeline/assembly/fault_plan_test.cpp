@@ -53,6 +53,13 @@ TEST(FaultFile, AModeIsOneOfThePipelines) {
 
 std::vector<sched::ModeTable> tables_of(const RunData& run) { return {sched::only_table(run.problem, run.schedule)}; }
 
+const FaultExpectation* find(const FaultReport& report, const std::string& what) {
+  for (const FaultExpectation& e : report.expectations) {
+    if (e.what.find(what) != std::string::npos) return &e;
+  }
+  return nullptr;
+}
+
 // Who asks for the mode that runs, or behind the last boundary, has asked for nothing.
 TEST(FaultCheck, ARequestedModeStrikesWhenItIsEntered) {
   RunData run = test::synthetic_run(8, true);
@@ -118,6 +125,51 @@ TEST(FaultCheck, AWayBackThatDidNotComeIsTheMachinesWhereItCouldHaveCome) {
     ASSERT_NE(modes, report.expectations.end());
     EXPECT_EQ(modes->met, hyperperiods == 20) << modes->seen;
   }
+}
+
+TEST(FaultCheck, SaysWhyAFaultDidNotStrike) {
+  RunData run = test::synthetic_run(8, true);
+  for (const char* name : {"day", "lean"}) {
+    run.modes.push_back(sched::only_table(run.problem, run.schedule));
+    run.modes.back().name = name;
+  }
+  const auto seen = [&](const std::string& fault) {
+    const auto plan = parse_faults("{name: n, what: w, faults: [" + fault + "], expect: {exit: 0}}", "f.yaml",
+                                   run.problem, rig(), {"day", "lean"});
+    EXPECT_TRUE(plan) << plan.error().message;
+    const FaultReport report = check_faults(*plan, run.problem, &run, 0);
+    const FaultExpectation* const strikes = find(report, "the fault strikes");
+    return strikes == nullptr ? "it does" : strikes->what + " -> " + strikes->seen;
+  };
+  const std::string lean = "{process: mode, mode: lean, at_s: 0.25}", job = "{stage: lidar_detect, job: 3, budgets: 2}";
+  EXPECT_EQ(seen(lean),
+            "the fault strikes: mode 'lean' is asked for at 0.25 s -> never: it is no exit of 'day', which "
+            "ran from then on");
+  EXPECT_EQ(seen("{process: mode, mode: day, at_s: 0.25}"),
+            "the fault strikes: mode 'day' is asked for at 0.25 s -> never: mode 'day' ran already");
+  run.modes.front().exits = {1};
+  EXPECT_THAT(seen(lean), ::testing::EndsWith("-> never"));
+  EXPECT_EQ(seen(job), "it does");
+  test::skip_job(run, test::kLidarStage, 3);
+  EXPECT_THAT(seen(job), HasSubstr("-> never: the job was skipped"));
+  EXPECT_THAT(seen("{stage: lidar_detect, job: 4000, budgets: 2}"), HasSubstr("the run came to no such job"));
+}
+
+TEST(FaultPlan, OfAStageThatNoModeRunsNeverStrikes) {
+  RunData run = test::synthetic_run(8, true);
+  std::vector<sched::ModeTable> modes{sched::only_table(run.problem, run.schedule)};
+  const auto plan = parse_faults(
+      "{name: n, what: w, faults: [{stage: lidar_detect, job: 3, budgets: 2}, {process: kill_client, stage: "
+      "lidar_detect, at_s: 0.1}], expect: {exit: 0}}",
+      "f.yaml", run.problem, rig(), {"day"});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_TRUE(check_reach(*plan, run.problem, modes, 8, seconds(1), {}));
+  modes.front().schedule.choices[test::kLidarStage].rate = 0;
+  const Status never = check_reach(*plan, run.problem, modes, 8, seconds(1), {});
+  ASSERT_FALSE(never);
+  EXPECT_THAT(never.error().message,
+              ::testing::ContainsRegex("f.yaml:1:[0-9]+: this fault never strikes: no mode runs stage "
+                                       "'lidar_detect'\nf.yaml:1:[0-9]+: this fault never strikes: no mode runs"));
 }
 
 const std::string kHead = "{name: n, what: w, faults: [";
@@ -403,13 +455,6 @@ TEST(FaultyLog, ClocksStepAndDrift) {
 }
 
 // ---- the check --------------------------------------------------------------------------------------------------
-
-const FaultExpectation* find(const FaultReport& report, const std::string& what) {
-  for (const FaultExpectation& e : report.expectations) {
-    if (e.what.find(what) != std::string::npos) return &e;
-  }
-  return nullptr;
-}
 
 TEST(FaultCheck, CountsWhatTheRunShows) {
   RunData run = test::synthetic_run(8, true);
