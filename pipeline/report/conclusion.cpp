@@ -149,30 +149,31 @@ void conclude(const RunData& run, Judgement& out) {
     voids += (voids.empty() ? "" : "; ") + ("void and beyond their bounds: " + beyond);
   }
   if (!voids.empty()) out.reasons.push_back(voids);
+  std::vector<std::string> nothing;  // groups of the chains of which nothing that counts reached an output
+  for (const ChainJudgement& chain : out.chains) {
+    const auto reached = [&chain](const ChainJudgement& other) {
+      return other.chain == chain.chain && (other.latency().held > 0 || other.latency().violated > 0);
+    };
+    if (std::any_of(out.chains.begin(), out.chains.end(), reached)) continue;
+    nothing.push_back("chain " + chain.name);
+    std::string why = silent(run, run.problem.sensors[run.problem.chains[chain.chain].sensor].name);
+    if (why.empty()) why = "chain " + chain.name + ": no sample that kept the assumptions reached an output";
+    // Once, of however many chains and modes.
+    if (std::find(out.reasons.begin(), out.reasons.end(), why) != out.reasons.end()) continue;
+    out.reasons.insert(out.reasons.begin() + why_failed, std::move(why));
+  }
   bool unknown = false;  // a chain that the stamps are too coarse for
   for (const Requirement& requirement : out.requirements) {
     if (requirement.outcome != Outcome::kNotJudged || !out.deadlines_not_judged.empty()) continue;
     if (requirement.mostly_void) continue;  // said below, of all chains together
     if (requirement.group.rfind("chain ", 0) != 0) continue;
+    if (std::find(nothing.begin(), nothing.end(), requirement.group) != nothing.end()) continue;  // said above
     unknown = true;
     out.reasons.push_back(requirement.group + ", " + requirement.name + ": NOT JUDGED: " + requirement.detail);
   }
   if (run.repeats && run.repeats->outcome == name_of(Outcome::kNotJudged)) {
     unknown = true;
     out.reasons.push_back("the run that is repeated was NOT JUDGED: " + run.repeats->reason);
-  }
-  bool nothing = false;
-  for (const ChainJudgement& chain : out.chains) {
-    const auto reached = [&chain](const ChainJudgement& other) {
-      return other.chain == chain.chain && (other.latency().held > 0 || other.latency().violated > 0);
-    };
-    if (std::any_of(out.chains.begin(), out.chains.end(), reached)) continue;
-    nothing = true;
-    std::string why = silent(run, run.problem.sensors[run.problem.chains[chain.chain].sensor].name);
-    if (why.empty()) why = "chain " + chain.name + ": no sample that kept the assumptions reached an output";
-    // Once, of however many chains and modes.
-    if (std::find(out.reasons.begin(), out.reasons.end(), why) != out.reasons.end()) continue;
-    out.reasons.insert(out.reasons.begin() + why_failed, std::move(why));
   }
   out.mostly_void = mostly_void(run, out);
   if (!out.mostly_void.empty()) {
@@ -184,7 +185,7 @@ void conclude(const RunData& run, Judgement& out) {
   }
   if (run.interrupted) out.reasons.push_back("interrupted: this report covers the part that ran");
   const bool lockstep = run.mode == "lockstep";
-  const bool open = nothing || unknown || run.interrupted || (!out.deadlines_not_judged.empty() && !lockstep);
+  const bool open = !nothing.empty() || unknown || run.interrupted || (!out.deadlines_not_judged.empty() && !lockstep);
   if (run.lost_records > 0) {
     // What looks like a violation may be a record that is not there.
     out.outcome = Outcome::kNotJudged;
