@@ -15,6 +15,7 @@
 #include "pipeline/app/numbers.h"
 #include "pipeline/app/verb_plan.h"
 #include "pipeline/assembly/swap.h"
+#include "pipeline/report/commands.h"
 #include "runtime/base/suggest.h"
 #include "runtime/base/time.h"
 #include "runtime/exec/buffers.h"
@@ -185,8 +186,25 @@ Result<std::string> variant_of(const std::string& text, const std::vector<Table>
                   sched::list_text(all) + "\n  -> say which, for example --stage " + stage + "/" + run.front());
 }
 
+// Whether the plan can be the one that this variant runs.
+Status runs_there(const pipeline::PipelineConfig& config, const std::string& stage, const std::string& variant,
+                  const plan::Plan& old_plan) {
+  const auto found = std::find_if(config.stages.begin(), config.stages.end(),
+                                  [&](const pipeline::StageConfig& one) { return one.name == stage; });
+  const PlanPointer& its = found->variant(variant).plan;
+  const std::string where = config.file + ": stage '" + stage + "', variant '" + variant + "'";
+  if (its == nullptr) return fail(Code::kUsage, where + " runs no plan that could be exchanged");
+  if (const Status same = exec::keeps_interface(*its, old_plan); !same) {
+    return fail(Code::kUsage,
+                where + " does not run the old plan '" + old_plan.description().name + "': " + same.error().message +
+                    "\n  -> " + pipeline::program() + " compile " + pipeline::shell_quoted(config.file) + " --stage " +
+                    pipeline::shell_quoted(stage + "/" + variant) + " -o OLD.plan writes the one that it runs");
+  }
+  return {};
+}
+
 // Asks the admitted tables of a pipeline.
-Result<Place> place_of(const SwapOptions& options) {
+Result<Place> place_of(const SwapOptions& options, const plan::Plan& old_plan) {
   TAKT_ASSIGN(Admitted found, admit(options.schedule));
   const auto admitted = std::make_shared<const Admitted>(std::move(found));
   const std::string stage = options.stage.substr(0, options.stage.find('/'));
@@ -203,6 +221,7 @@ Result<Place> place_of(const SwapOptions& options) {
     return fail(Code::kUsage, options.schedule.pipeline + ": no mode runs stage '" + stage + "'");
   }
   TAKT_ASSIGN(const std::string variant, variant_of(options.stage, tables));
+  TAKT_RETURN_IF_ERROR(runs_there(admitted->config, stage, variant, old_plan));
   Place out;
   out.what = "stage '" + stage + "', " + words_of(tables, variant);
   for (const Table& table : tables) {
@@ -236,7 +255,7 @@ Status swap(const SwapOptions& options) {
   SwappableSession::Reserve reserve;
   Place place;
   if (!options.stage.empty()) {
-    TAKT_ASSIGN(place, place_of(options));
+    TAKT_ASSIGN(place, place_of(options, *old_plan));
     reserve.admits = place.admits;
     reserve.parts = place.cores;
   }

@@ -162,7 +162,7 @@ TEST_F(PlanCommand, APlanIsExchangedOrRefusedInWords) {
   EXPECT_THAT(takt({"plan", "swap", path("net.plan"), path("l.plan"), "--maintenance-ms", "0.001"}).err,
               HasSubstr("input 0 ('image') has another type or shape"));
   // Of a pipeline with modes every table that runs the variant is asked.
-  const auto in = [&](const std::string& stage, const std::string& lite_ms) {
+  const auto in = [&](const std::string& stage, const std::string& lite_ms, const std::string& old_plan = "lite.plan") {
     const std::string configs = std::string(TAKT_SOURCE_DIR) + "/configs/";
     std::string text = test::slurp(configs + "pipelines/sim_modes.yaml");
     const auto replace = [&text](const std::string& from, const std::string& to) {
@@ -175,9 +175,13 @@ TEST_F(PlanCommand, APlanIsExchangedOrRefusedInWords) {
     replace("sim_camera_lite.yaml, budgets: [{ cores: 1, ms: 4 }]",
             "sim_camera_lite.yaml, budgets: [{ cores: 1, ms: " + lite_ms + " }]");
     std::ofstream(path("modes.yaml")) << text;
-    return takt({"plan", "swap", path("net.plan"), path("plain.plan"), "--stage", stage, "--pipeline",
-                 path("modes.yaml"), "--maintenance-ms", "1000"});
+    return takt({"plan", "swap", path(old_plan), path(old_plan), "--stage", stage, "--pipeline", path("modes.yaml"),
+                 "--maintenance-ms", "1000"});
   };
+  EXPECT_EQ(takt({"compile", std::string(TAKT_SOURCE_DIR) + "/configs/pipelines/sim_modes.yaml", "--stage",
+                  "camera_detect/lite", "-o", path("lite.plan")})
+                .code,
+            0);
   const Answer which = in("camera_detect", "4");
   EXPECT_EQ(which.code, 2);
   EXPECT_THAT(which.err, HasSubstr("variant 'full' (mode 'day') and variant 'lite' (modes 'lean' and 'coasting')"));
@@ -185,6 +189,14 @@ TEST_F(PlanCommand, APlanIsExchangedOrRefusedInWords) {
   const Answer unknown = in("camera_detect/light", "4");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("runs no variant 'light'"));
+  // Of a stage without plans, and of one that runs another plan, nothing can be said.
+  const Answer none = in("radar_detect", "4");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("stage 'radar_detect', variant 'full' runs no plan that could be exchanged"));
+  const Answer elsewhere = in("camera_detect/lite", "4", "net.plan");
+  EXPECT_EQ(elsewhere.code, 2);
+  EXPECT_THAT(elsewhere.err, HasSubstr("does not run the old plan"));
+  EXPECT_THAT(elsewhere.err, HasSubstr("--stage camera_detect/lite -o OLD.plan writes the one that it runs"));
   const Answer refused = in("camera_detect/lite", "0.001");
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("mode 'lean' does not hold with plan"));
