@@ -203,7 +203,9 @@ Status put_activations(const Node& node, int functions, int directions, GenericP
     for (int f = 0; f < functions; ++f) {
       const std::string_view fallback = functions > 1 && f == 0 ? "Sigmoid" : "Tanh";
       const std::string name =
-          names.empty() ? std::string(fallback) : names[static_cast<std::size_t>(d * functions + f)];
+          names.empty()
+              ? std::string(fallback)
+              : names[static_cast<std::size_t>(d) * static_cast<std::size_t>(functions) + static_cast<std::size_t>(f)];
       const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations),
                                        [&](const Activation& a) { return a.name == name; });
       if (found == std::end(kActivations))

@@ -157,7 +157,7 @@ std::vector<float> Node::numbers(std::string_view key) const {
 }
 
 ValueId Graph::add_value(std::string value_name, std::optional<Type> type) {
-  values.push_back(Value{std::move(value_name), std::move(type), nullptr});
+  values.push_back(Value{std::move(value_name), type, nullptr});
   return static_cast<ValueId>(values.size()) - 1;
 }
 

@@ -138,6 +138,7 @@ Result<Types> infer_unsqueeze(const OperatorInputs& in) {
 Result<std::vector<int>> permutation(const Node& node, int rank) {
   const std::vector<std::int64_t> given = node.integers("perm");
   std::vector<int> perm;
+  perm.reserve(static_cast<std::size_t>(rank));
   for (int d = 0; d < rank; ++d) perm.push_back(rank - 1 - d);
   if (given.empty()) return perm;
   std::vector<bool> seen(static_cast<std::size_t>(rank), false);
@@ -339,6 +340,7 @@ Result<Types> infer_pad(const OperatorInputs& in) {
 Status evaluate_pad(const Node& node, std::span<const Tensor> in, std::span<const Tensor> out) {
   TAKT_ASSIGN(const PadGeometry g, pad_geometry(node, in));
   std::vector<std::vector<std::int64_t>> indices;
+  indices.reserve(static_cast<std::size_t>(in[0].shape.rank));
   for (int d = 0; d < in[0].shape.rank; ++d) indices.push_back(g.indices(d, in[0].shape.dims[d]));
   const std::byte zero[8] = {};
   const void* fill = in.size() > 2 && in[2].data != nullptr ? in[2].data : zero;

@@ -10,6 +10,7 @@ Status lower_takt_node(Builder& out, const ir::Node& node) {
   TAKT_ASSIGN(const std::vector<ir::ValueId> read, ir::kernel_operands(out.graph(), node));
   TAKT_ASSIGN(ir::OperatorCall call, op.describe(ir::OperatorInputs{out.graph(), node}));
   std::vector<TensorId> operands;
+  operands.reserve(read.size());
   for (const ir::ValueId value : read) operands.push_back(value != ir::kNoValue ? out.linear(value) : kAbsent);
   const bool blocked = op.set_block != nullptr && out.wants_blocked(node.outputs[0]) &&
                        out.blocked_type() == kernels::DType::kF32;  // no operator writes f16

@@ -64,7 +64,7 @@ std::vector<Net::Value> Net::node(const std::string& op, std::vector<Value> inpu
   node.inputs = std::move(inputs);
   for (const std::string& name : outputs) node.outputs.push_back(graph_.add_value(name));
   node.attributes = std::move(attributes);
-  const std::vector<Value> results = node.outputs;
+  std::vector<Value> results = node.outputs;
   if (status_) status_ = ir::append(graph_, std::move(node));
   return results;
 }
