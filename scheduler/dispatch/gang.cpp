@@ -35,7 +35,7 @@ class Waiting {
     }
   }
   // Whether the usual skew is over and reading the clock costs nothing that matters.
-  [[nodiscard]] bool long_since() const { return spins_ == kSpins; }
+  [[nodiscard]] bool long_since() const { return spins_ == kSpins || slot_over_.load(std::memory_order_relaxed); }
 
  private:
   const std::atomic<bool>& slot_over_;

@@ -68,7 +68,7 @@ void Sequencer::end_segment(const Job& job) {
   if (stage.segment() == job.segment && !stage.noted()) {
     if (stage.given_up()) return;  // it did not come back
     if (!comes_back(stage)) {
-      stage.overdue(job.slot_end);
+      stage.overdue(job.slot_end, patience_);
       for (int part = 0; part < static_cast<int>(stage.cores().size()); ++part) {
         if (stage.busy(part)) stage.isolate(part);
       }

@@ -36,7 +36,8 @@ const char* name_of(ModeCause cause) {
   return "unknown";
 }
 
-ModeControl::ModeControl(const std::vector<ModeTable>& modes) : modes_(modes), lost_(modes.size()) {}
+ModeControl::ModeControl(const std::vector<ModeTable>& modes)
+    : modes_(modes), overrunning_(modes.size()), lost_(modes.size()) {}
 
 void ModeControl::ask_at(std::uint32_t mode, TableTime at) {
   const auto later = [](TableTime t, const Timed& timed) { return t < timed.at; };
@@ -51,11 +52,11 @@ void ModeControl::overran(std::uint32_t mode, std::uint32_t stage, std::uint64_t
 }
 
 void ModeControl::overruns(std::uint32_t mode, std::uint32_t stage, std::uint64_t job) {
-  overrunning_.fetch_add(1);
+  overrunning_[mode].fetch_add(1);
   overran(mode, stage, job);
 }
 
-void ModeControl::has_ended() { overrunning_.fetch_sub(1); }
+void ModeControl::has_ended(std::uint32_t mode) { overrunning_[mode].fetch_sub(1); }
 
 void ModeControl::request(std::uint32_t mode) { requested_.store(mode + 1); }
 
@@ -73,11 +74,11 @@ bool ModeControl::leads_to(std::uint32_t from, std::uint32_t to) const {
 
 std::optional<ModeChange> ModeControl::choose(const Turn& next) {
   if (detour_ && detour_->cause == ModeCause::kOverrun) {
-    const std::uint64_t again = overran_.load();
+    std::uint64_t again = overran_.load();
     if (again != 0 && what_of(again) == next.mode) {
       detour_->calm = 0;
-      overran_.store(0);
-    } else if (overrunning_.load() == 0) {
+      overran_.compare_exchange_strong(again, 0);  // one that came since waits
+    } else if (overrunning_[next.mode].load() == 0) {
       ++detour_->calm;
     }
   }

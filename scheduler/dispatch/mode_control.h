@@ -24,14 +24,13 @@ class ModeControl {
   // Says at a boundary whether the reference of the phase lock is lost. Dispatcher thread; without it, it never is.
   std::function<bool(const Turn& next)> reference_lost;
 
-  // ---- any thread, lock-free. The newest of its cause counts
-  // A job overran whose stage degrades to this mode; of several the first is named. Dropped where the mode is no exit of
-  // the one that runs.
+  // ---- any thread, lock-free. The newest of its cause counts, of overruns that lead to one mode the first
+  // A job overran whose stage degrades to this mode. Dropped where the mode is no exit of the one that runs.
   void overran(std::uint32_t mode, std::uint32_t stage, std::uint64_t job);
   // A job of which that is known while it still runs, and the end of such a job: in between, what led into the mode is
   // not over. One that never ends is never followed by the second.
   void overruns(std::uint32_t mode, std::uint32_t stage, std::uint64_t job);
-  void has_ended();
+  void has_ended(std::uint32_t mode);
   // Stays until the mode is entered.
   void request(std::uint32_t mode);
   // A variant of a stage cannot run any more, because its device is gone: from now on no mode that runs it is entered,
@@ -62,11 +61,11 @@ class ModeControl {
   std::optional<ModeChange> way_back(const Turn& next);
 
   const std::vector<ModeTable>& modes_;
-  std::vector<Timed> timed_;                      // ascending
-  std::atomic<std::uint64_t> overran_{0};         // packed, 0: none
-  std::atomic<std::uint32_t> overrunning_{0};     // jobs that have not ended
-  std::atomic<std::uint32_t> requested_{0};       // mode + 1
-  std::vector<std::atomic<std::uint64_t>> lost_;  // by mode: what cannot run there, packed, 0: nothing
+  std::vector<Timed> timed_;                             // ascending
+  std::atomic<std::uint64_t> overran_{0};                // packed, 0: none
+  std::vector<std::atomic<std::uint32_t>> overrunning_;  // by mode: jobs that lead there and have not ended
+  std::atomic<std::uint32_t> requested_{0};              // mode + 1
+  std::vector<std::atomic<std::uint64_t>> lost_;         // by mode: what cannot run there, packed, 0: nothing
   std::optional<Detour> detour_;
 };
 

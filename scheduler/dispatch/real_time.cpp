@@ -91,7 +91,10 @@ void CoreDispatcher::conclude(TableTime wake) {
 void CoreDispatcher::look(StageRun& stage, TableTime wake) {
   if (stage.running() == 0) return;
   if (!stage.noted()) {
-    if (!stage.has_ended()) return stage.overdue(wake);
+    const TableTime now = clock_.table(host_now());
+    if (!stage.has_ended()) {
+      return stage.overdue(wake, stage.has_begun() ? now - clock_.table(stage.last_start()) : Duration{});
+    }
     stage.note(clock_.table(stage.last_start()), clock_.table(stage.last_end()));
   }
   if (stage.over() && (stage.given_up() || wake >= stage.publish_at())) hand_over(stage, wake);

@@ -54,11 +54,10 @@ void classify(JobRecord& record, const JobLimits& limits) {
     return;
   }
   if (record.actual_start - record.nominal_start > limits.wakeup_window.ns) record.flags |= kFlagLateStart;
+  // One that was given up for a late wake-up may have waited, at a barrier, for the part that was not begun.
   const bool aborted = (record.flags & kFlagAborted) != 0;
-  const bool one_segment = record.segment_count == 0;
-  if (aborted || (one_segment && record.completion - record.actual_start > limits.budget.ns)) {
-    record.flags |= kFlagOverrun;
-  }
+  const bool longer = record.segment_count == 0 && record.completion - record.actual_start > limits.budget.ns;
+  if ((aborted || longer) && record.reason != Reason::kSlotOver) record.flags |= kFlagOverrun;
   const bool published_late = record.publication != kNever && record.publication > record.slot_end;
   if (published_late || (record.flags & kFlagDiscarded) != 0) record.flags |= kFlagLate;
 

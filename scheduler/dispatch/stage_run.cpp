@@ -209,15 +209,15 @@ bool StageRun::leads_to_mode() const {
   return plan().overrun == OverrunPolicy::kDegrade && plan().degraded_mode && shared_.control != nullptr;
 }
 
-bool StageRun::exceeds_budget() {
-  const HostTime now = host_now();
-  const auto begun = [](const auto& worker) { return worker->start.load(std::memory_order_relaxed) != HostTime{}; };
-  if (!on_unit() && !std::all_of(workers_.begin(), workers_.end(), begun)) return false;
-  return now - last_start() > segment_budget() && !has_ended();
+bool StageRun::has_begun() const {
+  return on_unit() || std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
+           return worker->start.load(std::memory_order_relaxed) != HostTime{};
+         });
 }
 
-void StageRun::overdue(TableTime now) {
-  if (!overruns_ && leads_to_mode() && exceeds_budget()) {
+void StageRun::overdue(TableTime now, Duration worked) {
+  // It may have ended since that was read, within its budget.
+  if (!overruns_ && !given_up_ && leads_to_mode() && worked > segment_budget() && !has_ended()) {
     overruns_ = true;
     shared_.control->overruns(*plan().degraded_mode, record_.stage, record_.job);
   }
@@ -375,7 +375,7 @@ void StageRun::note_overrun() {
   shared_.state->skip_next = overrun && plan.overrun == OverrunPolicy::kSkipNext;
   if (plan.overrun != OverrunPolicy::kDegrade) return;
   if (overruns_) {
-    shared_.control->has_ended();
+    shared_.control->has_ended(*plan.degraded_mode);
   } else if (overrun && leads_to_mode()) {
     shared_.control->overran(*plan.degraded_mode, record_.stage, record_.job);
   }

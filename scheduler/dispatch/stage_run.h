@@ -172,7 +172,10 @@ class StageRun {
   [[nodiscard]] bool noted() const { return noted_; }
   // Not noted at `now`: tells who waits for what its slot and guard gave it that those are over, and the control of the
   // modes, once, that the job overruns.
-  void overdue(TableTime now);
+  // `worked`: for how long its segment has been at work by the table's clock, zero where not all of it has begun.
+  void overdue(TableTime now, Duration worked);
+  // Whether every worker, or the unit, has begun the segment: last_start() says when.
+  [[nodiscard]] bool has_begun() const;
   // Begins the next one, behind one that is noted. When that begins by `latest`, waiting for what others use by
   // `patience`; else the job is given up.
   struct Begin {
@@ -247,7 +250,6 @@ class StageRun {
   void start_round();
   void judge_segments();
   [[nodiscard]] bool leads_to_mode() const;
-  [[nodiscard]] bool exceeds_budget();  // the segment, which has not ended
   void note_overrun();
   void note_deferred();
   void charge(const ThreadCost& cost);         // of workers

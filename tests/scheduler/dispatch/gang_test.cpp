@@ -79,6 +79,15 @@ TEST(Gang, AfterTheSlotPartsStillMeetWithoutSpinning) {
   EXPECT_LT(used_ms, 50);  // it waited for 100 ms
 }
 
+// The other part's core woke behind the slot, and that part does none of the job.
+TEST(Gang, AfterTheSlotPartZeroWaitsForNobody) {
+  Gang gang(2);
+  gang.begin({.end = host_now(), .budget = {}});
+  gang.end_slot();
+  EXPECT_FALSE(gang.arrive_and_wait(0));
+  EXPECT_EQ(gang.aborted_at(), 0U);
+}
+
 TEST(Gang, AStepBeginsOnlyIfItsWorstCaseFitsTheBudget) {
   Gang gang(1);
   gang.begin({.end = {}, .budget = seconds(1000)});

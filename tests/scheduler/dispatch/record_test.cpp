@@ -112,6 +112,12 @@ TEST(Classify, AJobWhoseDispatcherWokeTooLateBreaksTheWindow) {
   classify(given_up, kLimits);
   EXPECT_EQ(given_up.job_class, JobClass::kLateStart);
   EXPECT_EQ(given_up.flags, kFlagLateStart | kFlagDiscarded | kFlagLate);
+  // Its other part waited at a barrier, beyond the budget: nothing of the stage overran.
+  given_up.flags = kFlagDiscarded | kFlagAborted;
+  given_up.completion = given_up.actual_start + 10 * kLimits.budget.ns;
+  classify(given_up, kLimits);
+  EXPECT_EQ(given_up.job_class, JobClass::kLateStart);
+  EXPECT_EQ(given_up.flags & kFlagOverrun, 0U);
 }
 
 TEST(Classify, AnAbsentOptionalInputIsAFlagOnly) {
