@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 
-#include "scheduler/model/footprint.h"
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
@@ -495,9 +494,17 @@ class Checker {
       std::optional<std::int64_t> least;
       std::optional<std::int64_t> least_arena;
       for (const Choice& choice : choices(stage)) {
-        const Footprint memory = footprint(problem_.stages[stage], choice.variant);
-        least = std::min(least.value_or(memory.resident), memory.resident);
-        least_arena = std::min(least_arena.value_or(memory.arena), memory.arena);
+        std::int64_t kept = 0;
+        std::int64_t arena = 0;
+        for (std::uint32_t v = 0; v < problem_.stages[stage].variants.size(); ++v) {
+          const Variant& variant = problem_.stages[stage].variants[v];
+          // The jobs of a choice run its variant, and the one that they degrade to.
+          if (v != choice.variant && variant.name != problem_.stages[stage].degraded_variant) continue;
+          kept += variant.resident;
+          arena = std::max(arena, variant.arena);
+        }
+        least = std::min(least.value_or(kept), kept);
+        least_arena = std::min(least_arena.value_or(arena), arena);
       }
       resident += least.value_or(0);
       largest_arena = std::max(largest_arena, least_arena.value_or(0));

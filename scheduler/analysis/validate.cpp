@@ -8,7 +8,6 @@
 
 #include "scheduler/analysis/instants.h"
 #include "scheduler/analysis/load.h"
-#include "scheduler/model/footprint.h"
 #include "scheduler/model/text.h"
 
 namespace takt::sched {
@@ -456,17 +455,31 @@ class Validator {
     return {};
   }
 
+  // Of the chosen variant and of the one that its jobs degrade to.
+  struct Needs {
+    std::int64_t resident = 0, arena = 0;
+  };
+  [[nodiscard]] Needs needs(std::uint32_t s) const {
+    const Stage& stage = problem_.stages[s];
+    const Variant& chosen = stage.variants[schedule_.choices[s].variant];
+    Needs out{chosen.resident, chosen.arena};
+    for (const Variant& other : stage.variants) {
+      if (&other == &chosen || other.name != stage.degraded_variant) continue;
+      out.resident += other.resident;
+      out.arena = std::max(out.arena, other.arena);
+    }
+    return out;
+  }
+
   // Resident bytes of the variants that jobs run, and the arenas of jobs that run at the same time.
   Status memory() const {
     if (problem_.board.memory == 0) return {};
     std::int64_t resident = 0;
     std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // instant, bytes; what is given back comes first
-    for (std::size_t i = 0; i < problem_.stages.size(); ++i) {
-      resident += footprint(problem_.stages[i], schedule_.choices[i].variant).resident;
-    }
+    for (std::uint32_t s = 0; s < problem_.stages.size(); ++s) resident += needs(s).resident;
     for (const Slot& slot : schedule_.slots) {
       if (slot.segment != 0) continue;
-      const std::int64_t arena = footprint(problem_.stages[slot.stage], schedule_.choices[slot.stage].variant).arena;
+      const std::int64_t arena = needs(slot.stage).arena;
       for (const std::int64_t turn : {std::int64_t{0}, problem_.hyperperiod.ns}) {
         changes.emplace_back(start_ns(slot) + turn, arena);
         changes.emplace_back(end_ns(last_of(slot.stage, slot.job)) + turn, -arena);

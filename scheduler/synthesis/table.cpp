@@ -1,9 +1,10 @@
 #include "scheduler/synthesis/table.h"
-#include "scheduler/model/footprint.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "scheduler/model/footprint.h"
 
 namespace takt::sched {
 namespace {
