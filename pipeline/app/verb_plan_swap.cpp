@@ -194,7 +194,11 @@ Status runs_there(const pipeline::PipelineConfig& config, const std::string& sta
   const PlanPointer& its = found->variant(variant).plan;
   const std::string where = config.file + ": stage '" + stage + "', variant '" + variant + "'";
   if (its == nullptr) return fail(Code::kUsage, where + " runs no plan that could be exchanged");
-  if (const Status same = exec::keeps_interface(*its, old_plan); !same) {
+  Status same = exec::keeps_interface(*its, old_plan);
+  if (same && its->description().name != old_plan.description().name) {
+    same = fail(Code::kUsage, "it runs '" + its->description().name + "'");
+  }
+  if (!same) {
     return fail(Code::kUsage,
                 where + " does not run the old plan '" + old_plan.description().name + "': " + same.error().message +
                     "\n  -> " + pipeline::program() + " compile " + pipeline::shell_quoted(config.file) + " --stage " +

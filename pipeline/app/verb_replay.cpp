@@ -197,6 +197,7 @@ std::string schedule_command(const ScheduleOptions& asked) {
   if (!asked.budgets.empty()) add("--budgets", asked.budgets);
   for (const std::string& change : asked.what_if) add("--what-if", change);
   for (const std::string& model : asked.models) add("--model", model);
+  if (asked.device.device) add("--target", kernels::name_of(asked.device.target));
   if (asked.seed != ScheduleOptions{}.seed) add("--seed", std::to_string(asked.seed));
   if (asked.nodes != ScheduleOptions{}.nodes) add("--nodes", std::to_string(asked.nodes));
   return out;
@@ -535,7 +536,7 @@ int run(const Options& options) {
       // What was asked for wrongly is no fault that a run could bear.
       const Code why = data.error().code;
       if (faults == nullptr || why == Code::kUsage || why == Code::kConfiguration) return code;
-      return tell_faults_without_report(check_faults(*faults, problem, nullptr, code), options.quiet);
+      return tell_faults_without_report(check_faults(*faults, problem, nullptr, code), options.quiet || options.json);
     }
     Status compared;
     if (options.baselines && !data->interrupted) {
@@ -569,7 +570,7 @@ int run(const Options& options) {
       const int code = report_error(outcome.error());
       if (faults == nullptr) return code;
       data->faults->expectations.clear();  // of a run that could be written
-      return tell_faults_without_report(check_faults(*faults, problem, &*data, code), options.quiet);
+      return tell_faults_without_report(check_faults(*faults, problem, &*data, code), options.quiet || options.json);
     }
     folder_made->keep();
     if (!options.save_digests.empty() && (data->interrupted || view.seek)) {
@@ -587,7 +588,10 @@ int run(const Options& options) {
       std::fputs(pipeline::ten_lines(*data).c_str(), stdout);
     }
     int code = finite ? judged_exit(options, *data, *outcome) : exit_code(Code::kGate);
-    if (faults != nullptr) code = tell_faults(*data->faults);
+    if (faults != nullptr) {
+      const int borne = tell_faults(*data->faults);
+      if (finite) code = borne;
+    }
     if (!compared) code = report_error(compared.error());
     if (controls.device_lost) return code == 0 ? kRestartMe : kRestartMeFailed;
     if (worst == 0) worst = code;

@@ -325,16 +325,20 @@ class Check {
   void modes(FaultReport& out) const {
     std::string expected, seen = run_.modes.empty() ? "" : run_.modes.front().name;
     for (const std::string& mode : plan_.modes) expected += (expected.empty() ? "" : ", ") + mode;
+    std::vector<std::string> came;
+    if (!run_.modes.empty()) came.push_back(run_.modes.front().name);
     bool by_overrun_of_machine = false;
     const JobRecord* led_here = nullptr;  // into the last mode, by its overrun
     for (const sched::ModeChange& change : run_.dispatch.changes) {
       seen += ", " + run_.modes[change.to].name;
+      came.push_back(run_.modes[change.to].name);
       led_here = change.cause == sched::ModeCause::kOverrun ? index_.find(change.stage, change.job) : nullptr;
       by_overrun_of_machine |= led_here != nullptr && by_machine(*led_here);
     }
     // The way back leads there only when that job has ended; other programs kept it from ending in time.
     const Duration starving = led_here != nullptr ? starved(run_, index_, *led_here) : Duration{};
-    const bool kept_there = expected.rfind(seen, 0) == 0 && starving >= milliseconds(1) &&
+    const bool kept_there = came.size() < plan_.modes.size() &&
+                            std::equal(came.begin(), came.end(), plan_.modes.begin()) && starving >= milliseconds(1) &&
                             calm_behind(Duration{led_here->completion - starving.ns});
     const bool met = expected == seen;
     if (!met && by_overrun_of_machine) seen += ", where the machine made a job overrun";

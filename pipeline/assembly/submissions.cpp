@@ -26,9 +26,9 @@ std::string how_to_look(const PipelineConfig& config, const std::string& stage, 
   std::string replaced;
   for (const auto& [name, file] : models) replaced += " --model " + shell_quoted(name + "=" + file);
   const std::string plan = shell_quoted(stage + ".plan");
-  return program() + " compile " + shell_quoted(config.file) + " --stage " + shell_quoted(stage + "/" + variant) + replaced +
-         " --target " + kernels::name_of(config.device.target) + " -o " + plan + " && " + program() + " plan show " + plan +
-         " --board " + shell_quoted(config.board_file) + " --unit " + shell_quoted(unit);
+  return program() + " compile " + shell_quoted(config.file) + " --stage " + shell_quoted(stage + "/" + variant) +
+         replaced + " --target " + kernels::name_of(config.device.target) + " -o " + plan + " && " + program() +
+         " plan show " + plan + " --board " + shell_quoted(config.board_file) + " --unit " + shell_quoted(unit);
 }
 
 // Collects the errors of one variant.

@@ -39,7 +39,7 @@ void require_chains(const std::vector<ChainJudgement>& chains, const std::string
       } else if (quantity.judged() == 0) {
         requirement.outcome = Outcome::kNotJudged;
         requirement.detail = "no instance reached an output";
-      } else if (quantity.mostly_void()) {
+      } else if (chain.from == chain.to && quantity.mostly_void()) {  // a change has too few for a share
         requirement.outcome = Outcome::kNotJudged;
         requirement.mostly_void = true;
         requirement.detail += "; most are void";

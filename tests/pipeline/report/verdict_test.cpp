@@ -908,6 +908,7 @@ TEST(Verdict, AModeInWhichAChainIsMostlyVoidIsNotJudged) {
     for (const QuantityJudgement& quantity : part.quantities) seen = seen || quantity.mostly_void();
   }
   EXPECT_TRUE(seen) << "nothing of the change is mostly void: the premise is gone";
+  for (const Requirement& one : across.requirements) EXPECT_EQ(one.outcome, Outcome::kPass) << one.group << one.name;
 }
 
 TEST(Verdict, AcrossAModeWithoutTheChainNothingIsJudged) {
