@@ -116,7 +116,6 @@ TEST_F(Faults, SensorFaultsInLockstepGiveTheSameBytesTwice) {
   EXPECT_NE(slurp(path("a")), slurp(kRoot + "/replay_data/digests.json"));
 }
 
-// Every kind of damaged samples at once, and a stage that overruns: the folder is enough to have its bytes again.
 // No later frame shows the gap, and no sample stands for the frames: said nevertheless.
 TEST_F(Faults, ASensorThatStaysDeadIsNotHidden) {
   const std::string file = path("dead.yaml");
@@ -130,6 +129,7 @@ TEST_F(Faults, ASensorThatStaysDeadIsNotHidden) {
   EXPECT_THAT(answer.out, HasSubstr("frames missing"));
 }
 
+// Every kind of damaged samples at once, and a stage that overruns: the folder is enough to have its bytes again.
 TEST_F(Faults, ARunWithDamagedSamplesIsReproduced) {
 #ifdef TAKT_SANITIZED
   GTEST_SKIP() << "sanitizers make every job an overrun";
